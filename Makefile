@@ -68,9 +68,10 @@ test-space: tools-test ## fill the disk during match and during a restore, ROUND
 	SAMESTORY_SPACE_ROUNDS=$(or $(ROUNDS),50) \
 	  cargo test --release --features tlsh,faults --test it -- --ignored --nocapture --test-threads 1 kafka::space
 
-check: tools-test ## check format, lints, licences and sources
+check: tools-test ## check format, lints, documentation, licences and sources
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets --features samestory/tlsh,samestory/faults -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps --no-default-features
 	$(DENY) licenses bans sources
 
 deny: tools-test ## check licences, sources and, over the network, known advisories

@@ -97,12 +97,13 @@ def flashes(data, work, chance):
     save(f'{work}/scene-flashes.ndjson', made)
 
 
-FOOTER = ('You are reading the free edition. Subscribe today for unlimited access to all stories, our daily briefing and '
-          'the weekend magazine. Follow us on social media, download our app and never miss an update from our newsroom. '
-          'Contact the editors with corrections or story ideas. Advertise with us and reach a million readers every month. '
-          'All content on this site is protected by law and may not be copied without written permission. By using this '
-          'site you accept our terms of service, our privacy policy and the use of cookies. Read our code of ethics, meet '
-          'the team and see our open positions in editorial, design and engineering.')
+# No list of notice words knows it: what keeps it apart must hold for any footer.
+FOOTER = ('The Harbour Ledger has reported from this region since 1889. If you have a tip, call our news desk on 555 0147 or '
+          'come to the office at the old customs house. Correspondents in Geneva, Nairobi, Singapore and Bogota contributed '
+          'to our coverage this week. Editing by Martha Quill and Owen Pratt. Opinions expressed by columnists are their own '
+          'and do not reflect those of the company, its shareholders or its affiliates. Prices are delayed by fifteen '
+          'minutes. Read next: five things to know before the markets open, why house prices keep rising, the best places '
+          'to eat by the river this weekend.')
 
 
 def furniture(data, work, chance):

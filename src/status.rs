@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::formats::Pause;
 use crate::stop::Stop;
 use serde::Serialize;
 
@@ -239,6 +240,17 @@ pub enum NotReady {
     },
 }
 
+/// How far a new generation has followed the one before, which still publishes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Following {
+    /// The generation before.
+    pub generation: u32,
+    /// Whether all partitions of this process have caught up.
+    pub caught_up: bool,
+    /// The partitions that have not.
+    pub behind: Vec<i32>,
+}
+
 /// The shared status of all workers.
 #[derive(Debug)]
 pub struct StatusBoard {
@@ -252,6 +264,7 @@ struct Inner {
     /// Why startup waits for the schema registry.
     registry: Option<String>,
     failed: Option<String>,
+    paused: Option<Pause>,
     workers: BTreeMap<String, Member>,
 }
 
@@ -266,6 +279,10 @@ pub struct Member {
     pub lags: BTreeMap<i32, i64>,
     /// By partition, committed records that the broker still has after a purge.
     pub unpurged: BTreeMap<i32, u64>,
+    /// In a new generation that follows the one before: by partition, whether it has caught up.
+    pub follows: BTreeMap<i32, bool>,
+    /// The generation that is followed.
+    followed: Option<u32>,
     joining: Joining,
     broker_away: bool,
     registry_away: Option<String>,
@@ -318,6 +335,8 @@ impl StatusBoard {
             partitions: BTreeMap::new(),
             lags: BTreeMap::new(),
             unpurged: BTreeMap::new(),
+            follows: BTreeMap::new(),
+            followed: None,
             joining,
             broker_away: false,
             registry_away: None,
@@ -347,6 +366,50 @@ impl StatusBoard {
         if let Some(member) = self.inner().workers.get_mut(worker) {
             member.unpurged = records;
         }
+    }
+
+    /// A partition of a new generation that publishes nothing yet: whether it has caught up with the old generation; `None`
+    /// once that has ended.
+    pub fn follows(&self, worker: &str, generation: u32, partition: i32, caught_up: Option<bool>) {
+        if let Some(member) = self.inner().workers.get_mut(worker) {
+            member.followed = caught_up.map(|_| generation);
+            match caught_up {
+                Some(caught_up) => drop(member.follows.insert(partition, caught_up)),
+                None => member.follows.clear(),
+            }
+        }
+    }
+
+    /// How far this process has followed the generation before; `None` if it follows none.
+    pub fn following(&self) -> Option<Following> {
+        let inner = self.inner();
+        let mut following = None::<Following>;
+        for member in inner.workers.values() {
+            let Some(generation) = member.followed else { continue };
+            let all = following.get_or_insert_with(|| Following {
+                generation,
+                caught_up: true,
+                behind: Vec::new(),
+            });
+            // A revoked partition is another process's.
+            let behind = member
+                .follows
+                .iter()
+                .filter(|(partition, caught_up)| !**caught_up && member.partitions.contains_key(partition));
+            all.behind.extend(behind.map(|(&partition, _)| partition));
+            all.caught_up = all.behind.is_empty();
+        }
+        following
+    }
+
+    /// Sets or clears the pause that an operator asked for.
+    pub fn paused(&self, pause: Option<Pause>) {
+        self.inner().paused = pause;
+    }
+
+    /// The pause that an operator asked for.
+    pub fn pause(&self) -> Option<Pause> {
+        self.inner().paused.clone()
     }
 
     /// Sets or clears the reason why a topic refuses a worker's records.

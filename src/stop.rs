@@ -7,7 +7,7 @@ use std::time::Duration;
 #[cfg(feature = "kafka")]
 use std::time::Instant;
 
-/// Whether the process is to stop. Clones share the request.
+/// True if the process is to stop. Clones share the request.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<Shared>);
 
@@ -27,7 +27,7 @@ impl Stop {
         self.0.changed.notify_all();
     }
 
-    /// Whether the stop was requested.
+    /// True if the stop was requested.
     pub fn is_requested(&self) -> bool {
         self.0.requested.load(Ordering::Relaxed)
     }

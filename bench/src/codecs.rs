@@ -67,6 +67,7 @@ fn tagged(article: &RawArticle) -> Verdict {
         flags: Vec::new(),
         config: 7,
         input: Position::Topic { topic: BoundedStr::new("articles.raw"), partition: 0, offset: 7 },
+        received_at: Some(EventTime::from_millis(1_772_431_900_000)),
     }
 }
 

@@ -49,7 +49,7 @@ struct ComparedPair<'a> {
     pair: Comparison,
     /// The language whose rules cut both texts into shingles.
     language: &'static Language,
-    /// Whether their homes differ; such articles are never compared.
+    /// True if their homes differ; such articles are never compared.
     different_homes: bool,
     config: u32,
 }

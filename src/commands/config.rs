@@ -40,6 +40,18 @@ Example:
         #[arg(long)]
         redacted: bool,
     },
+    /// Print the settings behind the `config` hash of a verdict
+    #[command(after_help = "\
+Examples:
+  samestory config show 9f2c41d0     the settings that a verdict with \"config\":\"9f2c41d0\" was judged under
+  samestory config show              those that a stage with the current settings would use
+
+They are found if they are the current ones, or if a stage that used them could write to samestory.generations. The hash is
+computed from the text under covers, so the answer can be checked.")]
+    Show {
+        /// The hash, eight hexadecimal digits [default: that of the current settings]
+        hash: Option<String>,
+    },
     /// Print every setting with its default, as Markdown
     #[command(after_help = "\
 Example:
@@ -55,9 +67,38 @@ pub(super) fn run(args: &Args, file: Option<&Path>, set: &[String]) -> Result<()
             Config::try_from(layers.settings()?.without_secrets())?;
             layers.redacted()
         }
+        Action::Show { hash } => show(hash.as_deref(), &Config::load_with(file, set)?)?,
         Action::Reference => reference::markdown(),
     };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
+}
+
+fn show(hash: Option<&str>, config: &Config) -> Result<String, Failure> {
+    let options = config.options();
+    let current = format!("{:08x}", options.hash());
+    let wanted = hash.unwrap_or(&current).to_ascii_lowercase();
+    if wanted == current {
+        let head = format!("# config {current}: the current settings\n# covers: {}\n", options.describe());
+        return Ok(head + &config.decisive);
+    }
+    noted(&wanted, config)
+}
+
+#[cfg(feature = "kafka")]
+fn noted(hash: &str, config: &Config) -> Result<String, Failure> {
+    samestory::kafka::check_properties(&config.bus)?;
+    let topic = &config.bus.topics.generations;
+    let note = samestory::kafka::admin::notes::settings(&config.bus, hash)?;
+    let note = note.ok_or_else(|| Failure::NoSuchConfig(hash.to_owned(), topic.clone()))?;
+    let (version, since) = (note.version, note.since);
+    let head =
+        format!("# config {hash}: first used {since} by samestory {version}\n# covers: {}\n", note.covers);
+    Ok(head + &note.settings)
+}
+
+#[cfg(not(feature = "kafka"))]
+fn noted(_: &str, _: &Config) -> Result<String, Failure> {
+    Err(Failure::NotBuilt { command: "config show", lacks: "Kafka" })
 }
 
 fn check(layers: &Layers, without_secrets: bool) -> Result<String, Failure> {

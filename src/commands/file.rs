@@ -21,7 +21,7 @@ use samestory_engine::index::{Durability, Memory, Store};
 use samestory_engine::model::EventTime;
 
 use super::Failure;
-use super::progress::Progress;
+use super::progress::FileProgress;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -208,7 +208,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     // Comes before anything is opened for writing, the state included.
     job.refuse_clashes().map_err(RunError::from)?;
     let total: Option<u64> = job.reading.sources.iter().map(|source| source.check().ok().flatten()).sum();
-    let mut progress = Progress::new(total, args.quiet, args.output.clone(), args.state.is_some());
+    let mut progress = FileProgress::new(total, args.quiet, args.output.clone(), args.state.is_some());
     for warning in &config.warnings {
         progress.note(warning);
     }
@@ -262,7 +262,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
 }
 
-/// What the report says about the run: the day, and the settings that differ from run to run.
+/// The report's facts about the run: the day, and the settings that differ from run to run.
 #[allow(clippy::disallowed_methods, reason = "the day that the report names does not influence verdicts")]
 fn about(args: &Args, config: &Config) -> About {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -296,7 +296,7 @@ fn judge(
     config: &Config,
     state: &mut impl Store,
     report: Option<&mut Report>,
-    progress: &mut Progress,
+    progress: &mut FileProgress,
 ) -> Result<Summary, Failure> {
     let engine = Engine::new(config.engine.clone());
     Ok(files::run(job, &engine, Preparer::new(config.text), state, report, progress)?)

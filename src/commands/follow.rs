@@ -49,7 +49,10 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
 fn line(record: &FollowedRecord, dead_letters: &str, paint: Style) -> String {
     let key = printable(&record.key);
     if record.topic == dead_letters {
-        return format!("{}  {key}", paint.bold("dead letter     "));
+        let error = |name: &str| record.error_header(name).map(printable).unwrap_or_default();
+        let (reason, message) = (error("exception.class.name"), error("exception.message"));
+        let from = format!("{} {}:{}", error("topic"), error("partition"), error("offset"));
+        return format!("{}  {key}  {reason}: {message}  (from {from})", paint.bold("dead letter     "));
     }
     if record.is_tombstone {
         return format!("{}  {key}  (no longer on {})", paint.dim("gone            "), record.topic);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use samestory_engine::text::language::{LANGUAGES, Segment};
+use samestory_engine::text::language::{LANGUAGES, Segmentation};
 use samestory_eval::homes;
-use samestory_eval::homes::Homes;
+use samestory_eval::homes::HomeCounts;
 use serde_json::{Value, json};
 
 use super::{Failure, Format};
@@ -35,8 +35,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     let mut out = io::stdout().lock();
     let unit = |segment| match segment {
-        Segment::Words => "words",
-        Segment::Characters => "characters",
+        Segmentation::Words => "words",
+        Segmentation::Characters => "characters",
     };
     match args.format {
         Format::Json => {
@@ -89,7 +89,7 @@ fn measure(args: &Args) -> Result<(), Failure> {
     let heads = ["language", "articles", "at home", "copies", "together", "extracts", "together", "coverage"];
     writeln!(out, "{}", heads.map(|head| format!("{head:>9}")).join(" "))?;
     for (language, homes) in &all {
-        let Homes { articles, at_home, copies, copies_together, extracts, extracts_together, coverage } =
+        let HomeCounts { articles, at_home, copies, copies_together, extracts, extracts_together, coverage } =
             *homes;
         let cells = [
             language.clone(),

@@ -4,8 +4,14 @@
 #[cfg(not(all(feature = "kafka", feature = "http")))]
 mod absent;
 mod bands;
+#[cfg(feature = "kafka")]
+mod clusters;
 mod compare;
 mod config;
+#[cfg(feature = "kafka")]
+mod dead_letters;
+#[cfg(feature = "kafka")]
+mod erase;
 mod eval;
 mod file;
 mod fingerprint;
@@ -15,6 +21,8 @@ mod follow;
 mod generation;
 mod input;
 mod languages;
+#[cfg(feature = "kafka")]
+mod pause;
 mod plan;
 #[cfg(feature = "kafka")]
 mod probe;
@@ -23,6 +31,10 @@ mod produce;
 mod progress;
 #[cfg(feature = "kafka")]
 mod ready;
+#[cfg(feature = "kafka")]
+mod reconcile;
+#[cfg(feature = "kafka")]
+mod reset;
 #[cfg(feature = "kafka")]
 mod run;
 #[cfg(feature = "kafka")]
@@ -64,6 +76,10 @@ On Kafka:
   samestory probe articles.raw                   look at a topic before setting anything up
   samestory topics --create && samestory run     start the stage; samestory follow shows its verdicts
   samestory schemas check                        compare the schema registry with the settings
+  samestory pause --why upgrade                  stop reading; samestory resume continues
+  samestory reconcile                            prove that every record was published exactly once
+  samestory dead-letters list                    what could not be judged, and why
+  samestory erase a17                            delete an article everywhere, and prove it
   samestory generation end                       let the new state generation publish
 
 Exit codes:
@@ -141,6 +157,54 @@ enum Command {
     /// Show verdicts as they are published (this build lacks Kafka)
     #[cfg(not(feature = "kafka"))]
     Follow(absent::Args),
+    /// Stop the intake of every process
+    #[cfg(feature = "kafka")]
+    Pause(pause::PauseArgs),
+    /// Stop the intake of every process (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Pause(absent::Args),
+    /// Continue after a pause
+    #[cfg(feature = "kafka")]
+    Resume(pause::ResumeArgs),
+    /// Continue after a pause (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Resume(absent::Args),
+    /// Stop the intake, and wait until everything that was read is published
+    #[cfg(feature = "kafka")]
+    Drain(pause::DrainArgs),
+    /// Stop the intake, and wait until everything that was read is published (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Drain(absent::Args),
+    /// List or export the current clusters
+    #[cfg(feature = "kafka")]
+    Clusters(clusters::Args),
+    /// List or export the current clusters (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Clusters(absent::Args),
+    /// Delete what was built from the raw topic, to start again from it
+    #[cfg(feature = "kafka")]
+    Reset(reset::Args),
+    /// Delete what was built from the raw topic, to start again from it (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Reset(absent::Args),
+    /// List dead letters, or send them to the raw topic again
+    #[cfg(feature = "kafka")]
+    DeadLetters(dead_letters::Args),
+    /// List dead letters, or send them to the raw topic again (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    DeadLetters(absent::Args),
+    /// Delete articles everywhere, and prove it
+    #[cfg(feature = "kafka")]
+    Erase(erase::Args),
+    /// Delete articles everywhere, and prove it (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Erase(absent::Args),
+    /// Prove that every record was published exactly once
+    #[cfg(feature = "kafka")]
+    Reconcile(reconcile::Args),
+    /// Prove that every record was published exactly once (this build lacks Kafka)
+    #[cfg(not(feature = "kafka"))]
+    Reconcile(absent::Args),
     /// Create, check or fix the topics
     #[cfg(feature = "kafka")]
     Topics(topics::Args),
@@ -276,6 +340,45 @@ pub(crate) enum Failure {
     Probe(#[from] samestory::kafka::tools::probe::ProbeError),
     #[cfg(feature = "kafka")]
     #[error(transparent)]
+    Reconcile(#[from] samestory::kafka::tools::reconcile::ReconcileError),
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
+    Scan(#[from] samestory::kafka::tools::scan::ScanError),
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
+    Clusters(#[from] samestory::kafka::tools::clusters::ClustersError),
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
+    Reset(#[from] samestory::kafka::admin::reset::ResetError),
+    #[cfg(feature = "kafka")]
+    #[error(
+        "no settings with the hash {0} are known: not the current ones, and {1} has none; a stage without Write on that topic notes none"
+    )]
+    NoSuchConfig(String, String),
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
+    Erase(#[from] samestory::kafka::tools::erase::EraseError),
+    #[cfg(feature = "kafka")]
+    #[error("say which dead letters: --reason, --at, --since or --key, or --all")]
+    ReplayWhat,
+    #[cfg(feature = "kafka")]
+    #[error("cannot read the ids in {}", path.display())]
+    Ids {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
+    #[cfg(feature = "kafka")]
+    #[error("{id} is not an article id: {error}")]
+    NotAnId { id: String, error: samestory_engine::model::IdError },
+    #[cfg(feature = "kafka")]
+    #[error("{remain} of {ids} ids are not erased yet; the lines above say where")]
+    NotErased { remain: usize, ids: usize },
+    #[cfg(feature = "kafka")]
+    #[error("not exactly once: {gaps} records have no output, {doubles} have more than one")]
+    NotExact { gaps: u64, doubles: u64 },
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
     Property(#[from] samestory::kafka::PropertyError),
     #[cfg(feature = "http")]
     #[error("http.query = off: there is nothing to serve; write an address and a port")]
@@ -325,6 +428,8 @@ impl Failure {
             Failure::Http(HttpError::Thread(_)) | Failure::Died(_) => 1,
             #[cfg(feature = "kafka")]
             Failure::OnlyOnce
+            | Failure::ReplayWhat
+            | Failure::NotAnId { .. }
             | Failure::Property(_)
             | Failure::Generation(samestory::kafka::recovery::generations::end::EndError::NoneBefore)
             | Failure::Stage(samestory::kafka::RunError::Values(_))
@@ -336,6 +441,15 @@ impl Failure {
             | Failure::Control(_)
             | Failure::Generation(_)
             | Failure::Probe(_)
+            | Failure::Reconcile(_)
+            | Failure::Scan(_)
+            | Failure::Ids { .. }
+            | Failure::Erase(_)
+            | Failure::Clusters(_)
+            | Failure::Reset(_)
+            | Failure::NoSuchConfig(..)
+            | Failure::NotErased { .. }
+            | Failure::NotExact { .. }
             | Failure::Ready(_)
             | Failure::Schemas(_)
             | Failure::Client(_)
@@ -355,12 +469,24 @@ impl Failure {
         }
     }
 
+    /// A client's error, with the address that it was given: the client's own words name none.
+    #[cfg(feature = "kafka")]
+    fn with_address(self, config: &Config) -> Failure {
+        match self {
+            Failure::Client(error)
+            | Failure::Probe(samestory::kafka::tools::probe::ProbeError::Broker(error)) => {
+                Failure::Scan(samestory::kafka::tools::scan::broker_error(&config.bus, error))
+            }
+            other => other,
+        }
+    }
+
     /// Whether the exit code is the whole answer, as with `compare --exit-code`.
     pub(crate) fn is_an_answer(&self) -> bool {
         matches!(self, Failure::NotTheSame)
     }
 
-    /// Whether the reader closed the pipe (`| head`), which is not an error.
+    /// True if the reader closed the pipe (`| head`), which is not an error.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         match self {
             Failure::Output(error) => error.kind() == io::ErrorKind::BrokenPipe,
@@ -388,58 +514,105 @@ pub(crate) fn run() -> Result<(), Failure> {
     | Command::Probe(_)
     | Command::Produce(_)
     | Command::Follow(_)
+    | Command::Reconcile(_)
+    | Command::DeadLetters(_)
+    | Command::Erase(_)
+    | Command::Pause(_)
+    | Command::Resume(_)
+    | Command::Drain(_)
+    | Command::Clusters(_)
+    | Command::Reset(_)
     | Command::Generation(_)
     | Command::Topics(_) = &cli.command
     {
         samestory::kafka::check_properties(&config.bus)?;
     }
-    match cli.command {
+    let done = dispatch(cli.command, &config);
+    #[cfg(feature = "kafka")]
+    let done = done.map_err(|failure| failure.with_address(&config));
+    done
+}
+
+fn dispatch(command: Command, config: &Config) -> Result<(), Failure> {
+    match command {
         // Handled above, because it must also run with invalid settings.
         Command::Config(_) => Ok(()),
-        Command::File(args) => file::run(&args, &config),
+        Command::File(args) => file::run(&args, config),
         #[cfg(feature = "kafka")]
-        Command::Run(args) => run::run(&args, &config),
+        Command::Run(args) => run::run(&args, config),
         #[cfg(not(feature = "kafka"))]
         Command::Run(_) => Err(Failure::NotBuilt { command: "run", lacks: "Kafka" }),
         #[cfg(feature = "kafka")]
-        Command::Ready(args) => ready::run(&args, &config),
+        Command::Ready(args) => ready::run(&args, config),
         #[cfg(not(feature = "kafka"))]
         Command::Ready(_) => Err(Failure::NotBuilt { command: "ready", lacks: "Kafka" }),
         #[cfg(feature = "http")]
-        Command::Serve(args) => serve::run(&args, &config),
+        Command::Serve(args) => serve::run(&args, config),
         #[cfg(not(feature = "http"))]
         Command::Serve(_) => Err(Failure::NotBuilt { command: "serve", lacks: "RocksDB" }),
         #[cfg(feature = "kafka")]
-        Command::Probe(args) => probe::run(&args, &config),
+        Command::Probe(args) => probe::run(&args, config),
         #[cfg(not(feature = "kafka"))]
         Command::Probe(_) => Err(Failure::NotBuilt { command: "probe", lacks: "Kafka" }),
         #[cfg(feature = "kafka")]
-        Command::Produce(args) => produce::run(&args, &config),
+        Command::Produce(args) => produce::run(&args, config),
         #[cfg(not(feature = "kafka"))]
         Command::Produce(_) => Err(Failure::NotBuilt { command: "produce", lacks: "Kafka" }),
         #[cfg(feature = "kafka")]
-        Command::Follow(args) => follow::run(&args, &config),
+        Command::Follow(args) => follow::run(&args, config),
         #[cfg(not(feature = "kafka"))]
         Command::Follow(_) => Err(Failure::NotBuilt { command: "follow", lacks: "Kafka" }),
         #[cfg(feature = "kafka")]
-        Command::Topics(args) => topics::run(&args, &config),
+        Command::DeadLetters(args) => dead_letters::run(&args, config),
+        #[cfg(not(feature = "kafka"))]
+        Command::DeadLetters(_) => Err(Failure::NotBuilt { command: "dead-letters", lacks: "Kafka" }),
+        #[cfg(feature = "kafka")]
+        Command::Erase(args) => erase::run(&args, config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Erase(_) => Err(Failure::NotBuilt { command: "erase", lacks: "Kafka" }),
+        #[cfg(feature = "kafka")]
+        Command::Pause(args) => pause::pause(&args, config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Pause(_) => Err(Failure::NotBuilt { command: "pause", lacks: "Kafka" }),
+        #[cfg(feature = "kafka")]
+        Command::Resume(args) => pause::resume(&args, config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Resume(_) => Err(Failure::NotBuilt { command: "resume", lacks: "Kafka" }),
+        #[cfg(feature = "kafka")]
+        Command::Drain(args) => pause::run_drain(&args, config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Drain(_) => Err(Failure::NotBuilt { command: "drain", lacks: "Kafka" }),
+        #[cfg(feature = "kafka")]
+        Command::Clusters(args) => clusters::run(&args, config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Clusters(_) => Err(Failure::NotBuilt { command: "clusters", lacks: "Kafka" }),
+        #[cfg(feature = "kafka")]
+        Command::Reset(args) => reset::run(&args, config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Reset(_) => Err(Failure::NotBuilt { command: "reset", lacks: "Kafka" }),
+        #[cfg(feature = "kafka")]
+        Command::Reconcile(args) => reconcile::run(&args, config),
+        #[cfg(not(feature = "kafka"))]
+        Command::Reconcile(_) => Err(Failure::NotBuilt { command: "reconcile", lacks: "Kafka" }),
+        #[cfg(feature = "kafka")]
+        Command::Topics(args) => topics::run(&args, config),
         #[cfg(not(feature = "kafka"))]
         Command::Topics(_) => Err(Failure::NotBuilt { command: "topics", lacks: "Kafka" }),
         #[cfg(feature = "kafka")]
-        Command::Generation(args) => generation::run(&args, &config),
+        Command::Generation(args) => generation::run(&args, config),
         #[cfg(not(feature = "kafka"))]
         Command::Generation(_) => Err(Failure::NotBuilt { command: "generation", lacks: "Kafka" }),
         #[cfg(feature = "kafka")]
-        Command::Schemas(args) => schemas::run(&args, &config),
+        Command::Schemas(args) => schemas::run(&args, config),
         #[cfg(not(feature = "kafka"))]
         Command::Schemas(_) => Err(Failure::NotBuilt { command: "schemas", lacks: "Kafka" }),
-        Command::Fingerprint(args) => fingerprint::run(&args, &config),
-        Command::Compare(args) => compare::run(&args, &config),
-        Command::Bands(args) => bands::run(&args, &config),
-        Command::Eval(args) => eval::run(&args, &config),
-        Command::Tune(args) => eval::tune(&args, &config),
-        Command::Plan(args) => plan::run(&args, &config),
-        Command::State(args) => state::run(&args, &config),
+        Command::Fingerprint(args) => fingerprint::run(&args, config),
+        Command::Compare(args) => compare::run(&args, config),
+        Command::Bands(args) => bands::run(&args, config),
+        Command::Eval(args) => eval::run(&args, config),
+        Command::Tune(args) => eval::tune(&args, config),
+        Command::Plan(args) => plan::run(&args, config),
+        Command::State(args) => state::run(&args, config),
         Command::Languages(args) => languages::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -14,7 +14,8 @@ Examples:
   samestory probe articles.raw                    the newest 1000 records
   samestory probe crawl.v2 --limit 20000 --config samestory.toml
 
-The report shows which records cannot be read and why, the path where each field was found, the number of distinct ids, the
+The report shows which records cannot be read and why, the path where each field was found, the paths of all values, nested
+ones too, as [input.fields] writes them, the number of distinct ids, the
 languages, the sizes of articles, and how many repeat each other. The command joins no consumer group and writes nothing.")]
 pub(super) struct Args {
     /// The topic to read
@@ -23,6 +24,9 @@ pub(super) struct Args {
     #[arg(long, default_value_t = 1000)]
     limit: u64,
 }
+
+/// Paths of values that a report lists.
+const PATHS: usize = 40;
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let probed = probe(config, &args.topic, args.limit)?;
@@ -56,6 +60,15 @@ fn report(topic: &str, probed: &Probed) -> String {
             .map(|(name, count)| format!("{name} {}", percent(**count, articles)))
             .collect();
         line(field.name(), format!("from {}", shown.join(", ")));
+    }
+    let mut paths: Vec<_> = probed.paths.iter().collect();
+    paths.sort_by_key(|(path, count)| (std::cmp::Reverse(**count), (*path).clone()));
+    for (at, ((path, kind), count)) in paths.iter().take(PATHS).enumerate() {
+        let name = if at == 0 { "values" } else { "" };
+        line(name, format!("{path} ({kind}) in {}", percent(**count, probed.records)));
+    }
+    if paths.len() > PATHS {
+        line("", format!("… and {} other paths", paths.len() - PATHS));
     }
     if articles > 0 {
         line("distinct ids", percent(probed.distinct_ids, articles));

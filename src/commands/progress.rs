@@ -17,7 +17,7 @@ const KINDS: usize = 20;
 /// The exit code after a signal: 128 and SIGINT, as shells have it.
 const INTERRUPTED: i32 = 130;
 
-pub(super) struct Progress {
+pub(super) struct FileProgress {
     quiet: bool,
     bar: ProgressBar,
     /// Bytes of all inputs, if their sizes are known.
@@ -31,9 +31,14 @@ pub(super) struct Progress {
     has_state: bool,
 }
 
-impl Progress {
-    pub(super) fn new(total: Option<u64>, quiet: bool, output: Option<PathBuf>, has_state: bool) -> Progress {
-        Progress {
+impl FileProgress {
+    pub(super) fn new(
+        total: Option<u64>,
+        quiet: bool,
+        output: Option<PathBuf>,
+        has_state: bool,
+    ) -> FileProgress {
+        FileProgress {
             quiet,
             bar: ProgressBar::new(quiet),
             total,
@@ -108,12 +113,12 @@ fn kind(message: &str) -> String {
         }
         kind.push(c);
     }
-    // What follows lists the fields of that record.
+    // The rest lists the fields of that record.
     kind.truncate(kind.find("; the record has").unwrap_or(kind.len()));
     kind
 }
 
-impl Watch for Progress {
+impl Watch for FileProgress {
     fn reading(&mut self, read_as: &ReadAs) {
         if !self.quiet && !self.read_as.iter().any(|other| other.is_like(read_as)) {
             self.note(&read_as.to_string());
@@ -150,7 +155,7 @@ impl Watch for Progress {
             _ => format!("{written} verdicts were written, all of them complete"),
         };
         self.note(&format!("interrupted: {what}"));
-        // The thread that reads standard input may wait for ever.
+        // The thread that reads standard input may wait forever.
         std::process::exit(INTERRUPTED);
     }
 
@@ -282,7 +287,7 @@ fn remarks(summary: &Summary, kept: bool) -> Vec<String> {
     lines
 }
 
-/// What makes the verdicts doubtful as a whole.
+/// Warnings about a run whose verdicts are doubtful as a whole.
 fn warnings(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     if summary.is_one_text() {
@@ -319,7 +324,7 @@ fn warnings(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// What to do with the result.
+/// The next step to suggest.
 fn next(summary: &Summary, has_report: bool) -> Option<&'static str> {
     let total = summary.total();
     match () {

@@ -2,7 +2,7 @@
 //! against the schema registry.
 
 use clap::{Parser, Subcommand, ValueEnum};
-use samestory::config::{Config, InputFormat, OutputFormat};
+use samestory::config::{Config, InputFormat, ValueFormat};
 use samestory::formats::registry::{Registry, RegistryError, Subject, SubjectStatus, value_subject};
 use samestory::formats::schemas;
 use samestory::kafka;
@@ -126,7 +126,7 @@ fn check(config: &Config) -> Result<(), Failure> {
         let status = match with_retries(|| registry.status(&subject))? {
             SubjectStatus::Registered(id) => format!("registered with id {id}"),
             SubjectStatus::Missing => {
-                wrong |= config.bus.formats.output == OutputFormat::Avro;
+                wrong |= config.bus.formats.output == ValueFormat::Avro;
                 "not registered".to_owned()
             }
             SubjectStatus::Incompatible => {

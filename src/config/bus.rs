@@ -27,7 +27,7 @@ pub struct Bus {
     pub generation: u32,
     /// Name of this process within the application.
     pub instance: String,
-    /// Whether the route stage runs before match.
+    /// True if the route stage runs before match.
     pub mode: Mode,
     /// Threads per role.
     pub workers: u16,
@@ -35,15 +35,15 @@ pub struct Bus {
     pub state: PathBuf,
     /// `und`, then the languages of `stage.languages`; [`home`](super::home) maps each to its partition.
     pub languages: Vec<Lang>,
-    /// Whether the broker assigns partitions (KIP-848).
+    /// True if the broker assigns partitions (KIP-848).
     pub broker_assigns: bool,
-    /// Whether partitions stay assigned through a short restart.
+    /// True if partitions stay assigned through a short restart.
     pub static_membership: bool,
     /// The broker aborts a transaction that takes longer.
     pub transaction_timeout: Duration,
     /// How long a shutdown may take.
     pub shutdown: Duration,
-    /// Whether routed records are deleted after match has committed them.
+    /// True if routed records are deleted after match has committed them.
     pub purge: bool,
     /// Where to start reading a topic without a committed offset.
     pub start: StartAt,

@@ -33,7 +33,7 @@ pub struct Peer {
     pub host: String,
     /// Port of the query API.
     pub port: u16,
-    /// Whether every address of the name is a separate process (`dns://`).
+    /// True if every address of the name is a separate process (`dns://`).
     pub every: bool,
 }
 

@@ -113,6 +113,19 @@ impl Layers {
 
     /// The effective settings as TOML, defaults included. Values that may be secret are replaced by `…`.
     pub fn redacted(&self) -> String {
+        toml::to_string(&self.effective()).unwrap_or_default()
+    }
+
+    /// The effective settings as TOML, of the tables that verdicts depend on. None of them holds a secret.
+    pub fn decisive(&self) -> String {
+        const TABLES: &[&str] =
+            &["text", "language", "match", "languages", "lsh", "clusters", "review", "input", "output"];
+        let mut all = self.effective();
+        all.retain(|table, _| TABLES.contains(&table));
+        toml::to_string(&all).unwrap_or_default()
+    }
+
+    fn effective(&self) -> Table {
         let mut all = Table::new();
         for setting in reference::settings().iter().filter(|setting| setting.is_default) {
             let path = setting.table.split('.').chain([setting.key]);
@@ -131,11 +144,11 @@ impl Layers {
                 }
             }
         }
-        toml::to_string(&all).unwrap_or_default()
+        all
     }
 }
 
-/// Whether the value of a setting must not be shown.
+/// True if the value of a setting must not be shown.
 fn is_secret(path: &[String]) -> bool {
     match path {
         [table, key] if table == "kafka" => !is_harmless(key),
@@ -147,7 +160,7 @@ fn is_secret(path: &[String]) -> bool {
     }
 }
 
-/// Whether the value of a librdkafka property may be shown. Every property that is not listed may be a secret.
+/// True if the value of a librdkafka property may be shown. Every property that is not listed may be a secret.
 fn is_harmless(key: &str) -> bool {
     const SHOWN: &[&str] = &[
         "bootstrap.servers",

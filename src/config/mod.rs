@@ -36,7 +36,7 @@ pub use bus::{BatchLimits, Bus, Mode, Secret, StartAt, TopicNames, ValueForm};
 pub use home::home;
 pub use http::{Http, Peer};
 pub use layers::Layers;
-pub use registry::{Credentials, EnvelopeArticle, Formats, InputFormat, OutputFormat, RegistryConfig};
+pub use registry::{Credentials, EnvelopeArticle, Formats, InputFormat, RegistryConfig, ValueFormat};
 pub use renamed::RENAMED;
 pub use written::{
     BatchSettings, ClusterSettings, EnvelopeSettings, HttpSettings, InputSettings, LshSettings,
@@ -54,7 +54,7 @@ pub struct Config {
     pub text: Options,
     /// Paths of the fields in the crawler's articles.
     pub fields: Fields,
-    /// Who may write about an id.
+    /// The owner of an id: the only one who may write about it.
     pub owner: Owner,
     /// Settings of the engine, language by language.
     pub engine: EngineSettings,
@@ -72,6 +72,8 @@ pub struct Config {
     pub warnings: Vec<String>,
     /// The settings file, if there is one.
     pub file: Option<PathBuf>,
+    /// The effective settings that verdicts depend on, as TOML; empty if the settings were not loaded from layers.
+    pub decisive: String,
 }
 
 impl Config {
@@ -132,7 +134,7 @@ impl Config {
         let mut layers = Layers::read(file, set)?;
         let config: Config = layers.settings()?.try_into()?;
         layers.warnings.extend(config.warnings);
-        Ok(Config { file: layers.file, warnings: layers.warnings, ..config })
+        Ok(Config { decisive: layers.decisive(), file: layers.file, warnings: layers.warnings, ..config })
     }
 }
 
@@ -235,6 +237,7 @@ impl TryFrom<Settings> for Config {
             http,
             warnings,
             file: None,
+            decisive: String::new(),
         })
     }
 }
@@ -301,7 +304,7 @@ pub enum ConfigError {
         key: String,
         /// The value as written.
         value: String,
-        /// What to write instead.
+        /// The value to write instead.
         fix: Cow<'static, str>,
     },
     /// Bands and rows do not fit the signature.

@@ -25,7 +25,7 @@ pub struct Setting {
     pub value: Value,
     /// The value as TOML, as in the sample.
     pub written: &'static str,
-    /// Whether `value` is the default.
+    /// True if `value` is the default.
     pub is_default: bool,
     /// The explanation in the sample.
     pub help: String,
@@ -63,7 +63,7 @@ fn known(path: &[String]) -> Vec<String> {
     names.filter(|name| !is_old(name)).map(str::to_owned).collect()
 }
 
-/// Whether a setting accepts a value of this type.
+/// True if a setting accepts a value of this type.
 pub fn takes(path: &[String], value: Value) -> bool {
     Settings::deserialize(nested(path, value)).is_ok()
 }

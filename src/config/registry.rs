@@ -26,7 +26,7 @@ pub enum InputFormat {
 /// Format of output values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OutputFormat {
+pub enum ValueFormat {
     /// JSON.
     Json,
     /// Avro after a schema id.
@@ -49,7 +49,7 @@ pub struct Formats {
     /// Format of input values.
     pub input: InputFormat,
     /// Format of output values.
-    pub output: OutputFormat,
+    pub output: ValueFormat,
     /// The article inside an envelope.
     pub article: EnvelopeArticle,
 }
@@ -71,7 +71,7 @@ pub struct RegistryConfig {
     pub cache: usize,
     /// How long a missing schema is not requested again.
     pub negative: Duration,
-    /// Whether `samestory run` registers the output schemas.
+    /// True if `samestory run` registers the output schemas.
     pub auto_register: bool,
 }
 
@@ -93,10 +93,10 @@ pub enum Credentials {
 
 pub(super) fn formats(settings: &Settings) -> Result<Formats, ConfigError> {
     let input = choice("input.format", settings.input.format.as_deref(), InputFormat::Auto)?;
-    let output = choice("output.format", settings.output.format.as_deref(), OutputFormat::Json)?;
+    let output = choice("output.format", settings.output.format.as_deref(), ValueFormat::Json)?;
     let default_article = match output {
-        OutputFormat::Json => EnvelopeArticle::Original,
-        OutputFormat::Avro => EnvelopeArticle::Mapped,
+        ValueFormat::Json => EnvelopeArticle::Original,
+        ValueFormat::Avro => EnvelopeArticle::Mapped,
     };
     let article = choice("envelope.article", settings.envelope.article.as_deref(), default_article)?;
     if settings.registry.url.is_none() {
@@ -104,7 +104,7 @@ pub(super) fn formats(settings: &Settings) -> Result<Formats, ConfigError> {
         if input == InputFormat::Avro {
             return Err(invalid("input.format", "avro", fix));
         }
-        if output == OutputFormat::Avro {
+        if output == ValueFormat::Avro {
             return Err(invalid("output.format", "avro", fix));
         }
     }
@@ -186,7 +186,7 @@ mod tests {
         assert!(refusal("[input]\nformat = \"avro\"").contains("registry.url"));
         assert!(refusal("[output]\nformat = \"avro\"").contains("registry.url"));
         let formats = config("").unwrap().bus.formats;
-        assert_eq!((formats.input, formats.output), (InputFormat::Auto, OutputFormat::Json));
+        assert_eq!((formats.input, formats.output), (InputFormat::Auto, ValueFormat::Json));
         assert_eq!(formats.article, EnvelopeArticle::Original);
         let avro =
             config("[output]\nformat = \"avro\"\n[registry]\nurl = \"http://localhost:8081/\"").unwrap().bus;

@@ -214,7 +214,7 @@ pub struct ReviewSettings {
 pub struct OutputSettings {
     /// Articles before this event time update the state but are not published.
     pub publish_from: Option<String>,
-    /// Whether verdicts carry their evidence.
+    /// True if verdicts carry their evidence.
     pub evidence: Option<bool>,
     /// `split` or `single`.
     pub topics: Option<String>,
@@ -254,7 +254,7 @@ pub struct RegistrySettings {
     pub cache: Option<usize>,
     /// How long a missing schema is not requested again.
     pub negative_cache: Option<String>,
-    /// Whether `samestory run` registers the output schemas.
+    /// True if `samestory run` registers the output schemas.
     pub auto_register: Option<bool>,
 }
 
@@ -284,7 +284,7 @@ pub struct StageSettings {
     pub transaction_timeout: Option<String>,
     /// How long a shutdown may take.
     pub shutdown: Option<String>,
-    /// Whether routed records are deleted after match has committed them.
+    /// True if routed records are deleted after match has committed them.
     pub purge: Option<bool>,
 }
 

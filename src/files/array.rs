@@ -40,7 +40,7 @@ pub(super) enum ByteRole {
 }
 
 impl Element {
-    /// Whether the next byte is inside neither a bracket nor a string.
+    /// True if the next byte is inside neither a bracket nor a string.
     pub(super) fn is_outside(&self) -> bool {
         self.depth == 0 && !self.string
     }

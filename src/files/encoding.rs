@@ -50,7 +50,7 @@ impl TextEncoding {
         Some(TextEncoding(detector.guess(None, Utf8Detection::Deny)))
     }
 
-    /// Whether bytes in this encoding need no decoding.
+    /// True if bytes in this encoding need no decoding.
     pub(super) fn is_utf8(self) -> bool {
         self.0 == UTF_8
     }
@@ -62,7 +62,7 @@ impl TextEncoding {
     }
 }
 
-/// Whether bytes that are not UTF-8 could be the beginning of a character.
+/// True if bytes that are not UTF-8 could be the beginning of a character.
 fn could_continue(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

@@ -44,7 +44,7 @@ impl Lines {
     }
 }
 
-/// Whether a line without a line end is a complete article: nothing can follow a closed JSON object.
+/// True if a line without a line end is a complete article: nothing can follow a closed JSON object.
 fn is_complete(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()
 }

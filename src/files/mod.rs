@@ -70,7 +70,7 @@ const SYNC_EVERY: usize = 1024;
 /// How long to wait for an input before looking whether the run should stop.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// What a run reads, and where it writes.
+/// The inputs and outputs of a run.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The inputs, and how to decode them.
@@ -189,7 +189,7 @@ pub enum RunError {
     /// The output cannot be encoded.
     #[error("cannot encode the output")]
     Encode {
-        /// What the encoder says.
+        /// The encoder's error.
         #[source]
         error: io::Error,
     },

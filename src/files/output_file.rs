@@ -78,7 +78,7 @@ impl OutputFile {
         self.sink.partial()
     }
 
-    /// Whether a later run continues the file.
+    /// True if a later run continues the file.
     pub(super) fn is_continued(&self) -> bool {
         self.registered.is_some()
     }

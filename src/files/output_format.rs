@@ -15,7 +15,7 @@ use super::compress::Compression;
 /// The columns that are added to those of the input.
 pub const VERDICT_COLUMNS: [&str; 6] =
     ["verdict", "match_type", "duplicate_of", "similarity", "confidence", "cluster_id"];
-/// What goes before one of them if the input has a column of that name.
+/// The prefix of an added column whose name the input uses already.
 const PREFIX: &str = "samestory_";
 
 /// The format of an output.
@@ -58,7 +58,7 @@ impl OutputFormat {
         }
     }
 
-    /// Whether the output has the columns of the input, which must then be known first.
+    /// True if the output has the columns of the input, which must then be known first.
     pub(super) fn has_columns(self) -> bool {
         self != OutputFormat::Ndjson
     }

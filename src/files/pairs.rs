@@ -70,7 +70,7 @@ fn parse(text: &str) -> Result<Constraints, (usize, String)> {
     Ok(constraints)
 }
 
-/// What a state remembers of its pairs; `None` without pairs.
+/// The summary of the pairs that a state keeps; `None` without pairs.
 pub(super) fn list(constraints: &Constraints) -> Option<PairList> {
     let list = PairList { count: constraints.len() as u64, hash: constraints.hash() };
     (!constraints.is_empty()).then_some(list)

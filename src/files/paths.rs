@@ -148,7 +148,7 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
     }
 }
 
-/// Whether a path names an open file descriptor of this process (`/dev/stdout`, `/dev/fd/3`), which can only
+/// True if a path names an open file descriptor of this process (`/dev/stdout`, `/dev/fd/3`), which can only
 /// be written as a stream.
 pub(super) fn is_descriptor(path: &Path) -> bool {
     let mut path = path.to_path_buf();

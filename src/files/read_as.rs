@@ -73,7 +73,7 @@ impl ReadAs {
         ReadAs { name, format, encoding, fields, columns, by_line, has_records: !first.is_empty() }
     }
 
-    /// Whether another input was understood in the same way.
+    /// True if another input was understood in the same way.
     pub fn is_like(&self, other: &ReadAs) -> bool {
         (self.format, &self.encoding, &self.fields, self.by_line)
             == (other.format, &other.encoding, &other.fields, other.by_line)
@@ -154,7 +154,7 @@ fn fields_of_records(fields: &Fields, records: &[json::Record<'_>]) -> Vec<(Fiel
     Field::ALL.into_iter().filter_map(|field| Some((field, source(field)?))).collect()
 }
 
-/// Whether a record is an object without an id.
+/// True if a record is an object without an id.
 pub(super) fn lacks_id(record: &Record, fields: &Fields) -> bool {
     let Ok(bytes) = &record.content else { return false };
     json::Record::parse(bytes).is_ok_and(|record| {

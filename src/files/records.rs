@@ -118,7 +118,7 @@ impl Records {
         }
     }
 
-    /// Whether the read buffer is empty, so that the next record may take a while to arrive.
+    /// True if the read buffer is empty, so that the next record may take a while to arrive.
     pub(crate) fn drained(&self) -> bool {
         match self {
             Records::Lines(lines) => lines.bytes.buffer().is_empty(),

@@ -146,7 +146,7 @@ impl WholeFile {
     }
 }
 
-/// Whether a path cannot be renamed over: a pipe, a device, or a file descriptor of this process.
+/// True if a path cannot be renamed over: a pipe, a device, or a file descriptor of this process.
 pub(super) fn is_stream(path: &Path) -> bool {
     paths::is_descriptor(path) || fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir())
 }

@@ -61,7 +61,7 @@ pub(super) fn beginning(start: &[u8]) -> FileBeginning {
     FileBeginning { bytes: start.len() as u16, hash: xxh3_64(start) }
 }
 
-/// Whether a file still starts as it did when its position was stored.
+/// True if a file still starts as it did when its position was stored.
 pub(super) fn still_begins(path: &Path, known: &FilePosition) -> io::Result<bool> {
     Ok(known.begins.bytes == 0 || beginning_of(path, known.begins.bytes)? == known.begins)
 }

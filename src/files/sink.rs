@@ -51,7 +51,7 @@ pub enum SinkError {
 }
 
 impl SinkError {
-    /// Whether the reader of standard output closed the pipe, as `head` does.
+    /// True if the reader of standard output closed the pipe, as `head` does.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, SinkError::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }

@@ -47,7 +47,7 @@ pub struct InputSpec {
     pub wait_for_columns: bool,
     /// Maps the crawler's field names.
     pub fields: Fields,
-    /// Who may publish under an id. Records of files have no headers.
+    /// The owner of an id, who alone may publish under it. Records of files have no headers.
     pub owner: Owner,
     /// Give an article without an id its file and line as id.
     pub name_by_line: bool,

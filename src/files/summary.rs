@@ -121,7 +121,7 @@ impl Summary {
         dead / (dead + self.total().articles() as f64 + self.deletes as f64).max(1.0)
     }
 
-    /// Whether there were records, and none could be judged.
+    /// True if there were records, and none could be judged.
     pub fn judged_nothing(&self) -> bool {
         self.dead() > 0 && self.total().articles() == 0 && self.deletes == 0
     }
@@ -135,7 +135,7 @@ impl Summary {
         largest.map(|(_, largest)| (self.repeats.len() as u64, largest.count + 1, &largest.canonical))
     }
 
-    /// Whether all of a good number of articles have one text, which is a wrong column more often than a wave of copies.
+    /// True if all of a good number of articles have one text, which is a wrong column more often than a wave of copies.
     pub fn is_one_text(&self) -> bool {
         const ENOUGH: u64 = 10;
         let total = self.total();

@@ -80,7 +80,7 @@ impl Table {
         Ok(Some(Record { line, content, original, unfinished }))
     }
 
-    /// Whether the row swallowed the rest of the file: the file ended inside a quoted value.
+    /// True if the row swallowed the rest of the file: the file ended inside a quoted value.
     fn unclosed(&mut self, lines: u64) -> bool {
         let opens = || {
             let after = [self.delimiter, b'"'];

@@ -9,7 +9,7 @@ const LONGEST_KEY: usize = 1024;
 /// Keys kept for the message that the list was not found.
 const SHOWN: usize = 12;
 
-/// What follows a key, as far as its first byte shows.
+/// The kind of value after a key, as far as its first byte shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueKind {
     Object,
@@ -229,7 +229,7 @@ pub(super) fn suggestion(
     }
 }
 
-/// Whether the list that was just opened begins with an object that has such a field. Reads up to the end of that object.
+/// True if the list that was just opened begins with an object that has such a field. Reads up to the end of that object.
 fn has_records(walk: &mut Walk<'_, &[u8]>, is_field: &impl Fn(&str) -> bool) -> bool {
     if walk.peek().ok().flatten() != Some(b'{') {
         return false;

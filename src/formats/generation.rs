@@ -21,7 +21,7 @@ pub struct GenerationEnd {
     pub generation: u32,
     /// Name of the raw topic.
     pub topic: String,
-    /// Its id: in another topic of that name the offsets mean nothing. Absent where the broker told none.
+    /// Its id: in another topic of that name the offsets mean nothing. Absent if the broker reported none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic_id: Option<String>,
     /// By raw partition, the first offset that the generation has not published.
@@ -75,7 +75,7 @@ impl GenerationEnd {
         }
     }
 
-    /// Whether it is of another topic than the one with this id. What is not known is not compared.
+    /// True if it is of another topic than the one with this id. An unknown id is not compared.
     pub fn is_of_another(&self, topic_id: Option<&str>) -> bool {
         self.topic_id.as_deref().zip(topic_id).is_some_and(|(then, now)| then != now)
     }

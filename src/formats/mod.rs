@@ -8,6 +8,7 @@ pub mod fields;
 mod generation;
 mod isolate;
 pub mod json;
+mod notes;
 mod owner;
 #[cfg(feature = "registry")]
 pub mod registry;
@@ -18,6 +19,7 @@ pub use generation::GenerationEnd;
 pub use isolate::isolate;
 #[cfg(feature = "faults")]
 pub use isolate::{PANIC_MARKER, leave_unguarded};
+pub use notes::{Pause, SettingsNote};
 pub use owner::Owner;
 
 use fields::DecodeFailure;

@@ -68,7 +68,7 @@ impl Owner {
     }
 }
 
-/// Whether an id equals its source or begins with the source and a separator. An id may be a URL.
+/// True if an id equals its source or begins with the source and a separator. An id may be a URL.
 fn owns(source: &str, id: &str) -> bool {
     let (source, id) = (source.to_lowercase(), id.to_lowercase());
     let address = ["https://", "http://"].into_iter().find_map(|scheme| id.strip_prefix(scheme));

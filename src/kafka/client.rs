@@ -12,7 +12,7 @@ use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 use crate::config::Bus;
 use samestory_engine::model::EventTime;
 
-/// What a worker reads and writes.
+/// The role of a worker: it decides what the worker reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Reads raw articles and writes each to the partition of its language.
@@ -67,6 +67,11 @@ pub(crate) fn base(bus: &Bus, client_id: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
     apply_shared(&mut config, bus, client_id);
     config
+}
+
+/// The address that clients of this application connect to, for messages.
+pub(crate) fn address(bus: &Bus) -> String {
+    bus.properties.get("bootstrap.servers").map_or("localhost:9092", |value| value.reveal()).to_owned()
 }
 
 /// Applies the shared defaults and the operator's properties over a client's own defaults. They cannot be copied from
@@ -261,7 +266,7 @@ impl ClientContext for Quiet {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::debug!(%error, reason, "client");
+        tracing::debug!(%error, reason, "client error");
     }
 }
 

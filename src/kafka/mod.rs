@@ -42,6 +42,7 @@ use samestory_engine::index::{Budget, Durability, RocksOptions, StoreRegistry};
 use samestory_engine::model::TopicId;
 
 use admin::limits::Limits;
+use admin::notes::PausedRoles;
 use admin::preflight::Preflight;
 use admin::values::StageIo;
 use client::{Quiet, WorkerId};
@@ -213,6 +214,12 @@ pub fn run(
     turn::measure::begin(roles);
     stores.set_partition_count(counts.states);
     board.started();
+    let pauses = PausedRoles::default();
+    let watch = admin::notes::Watch::new(bus, pauses.clone(), Arc::clone(board));
+    watch.start(stop.clone()).map_err(RunError::Thread)?;
+    if io.writes {
+        admin::notes::note_settings(config).map_err(RunError::Thread)?;
+    }
     let counters = Arc::new(RunCounters::default());
     let context = WorkerContext {
         stop: stop.clone(),
@@ -222,6 +229,7 @@ pub fn run(
         limits: Arc::new(Mutex::new(Arc::new(limits))),
         slots: RestoreSlots::default(),
         holdings: Holdings::default(),
+        pauses,
     };
     let (config, values, budget) =
         (Arc::new(config.clone()), Arc::new(values), Budget::new(config.store_memory));
@@ -371,7 +379,7 @@ fn run_route(
             writer: writer(bus, values, context),
             surveyor: surveyor.create_with_context(Quiet).map_err(RunError::Client)?,
             accept: accept.clone(),
-            generations: Generations::new(bus, worker).map_err(RunError::Client)?,
+            generations: Generations::new(bus, worker, &context.board).map_err(RunError::Client)?,
             partitions: AssignedPartitions::new(),
             first_offsets: BTreeMap::new(),
             repeats_below: BTreeMap::new(),
@@ -435,7 +443,7 @@ fn run_match(
             slots: context.slots.clone(),
             holdings: context.holdings.clone(),
             board: Arc::clone(&context.board),
-            generations: Generations::new(bus, worker).map_err(RunError::Client)?,
+            generations: Generations::new(bus, worker, &context.board).map_err(RunError::Client)?,
             partitions: AssignedPartitions::new(),
             wiped: Arc::clone(&wiped),
             purge: purge.clone(),

@@ -41,6 +41,15 @@ impl Scrape {
         let workers = self.board.workers();
         let ready = self.board.reasons().is_empty();
         exposition.write(&table::READY, [(String::new(), f64::from(u8::from(ready)))]);
+        let pause = self.board.pause();
+        let roles: std::collections::BTreeSet<&str> = workers.iter().map(|member| member.role).collect();
+        let is_paused =
+            |role: &str| pause.as_ref().is_some_and(|pause| pause.roles.iter().any(|one| one == role));
+        let paused =
+            roles.iter().map(|role| (format!("role=\"{role}\""), f64::from(u8::from(is_paused(role)))));
+        exposition.write(&table::PAUSED, paused);
+        let caught_up = self.board.following().is_none_or(|following| following.caught_up);
+        exposition.write(&table::CAUGHT_UP, [(String::new(), f64::from(u8::from(caught_up)))]);
         exposition.write(&table::LAG, lags(&workers));
         exposition.write(&table::UNPURGED, unpurged(&workers));
         exposition.write(&table::PARTITIONS, partitions(&workers));

@@ -44,7 +44,7 @@ pub struct Metric {
     pub unit: &'static str,
     /// The labels that distinguish its series.
     pub labels: &'static [Label],
-    /// What it measures, and how to interpret it.
+    /// The meaning of the metric, and how to interpret it.
     pub help: &'static str,
 }
 
@@ -199,6 +199,19 @@ pub(super) const BATCHES: Metric = Metric {
 };
 pub(super) const READY: Metric =
     gauge("samestory_ready", "0 or 1", &[], "1 if /readyz reports ready; if not, /readyz gives the reason.");
+pub(super) const PAUSED: Metric = gauge(
+    "samestory_paused",
+    "0 or 1",
+    &[ROLE],
+    "1 while an operator has paused the role with `samestory pause` or `samestory drain`.",
+);
+pub(super) const CAUGHT_UP: Metric = gauge(
+    "samestory_generation_caught_up",
+    "0 or 1",
+    &[],
+    "0 while a new generation reads what the old one has published, 1 once every partition of this process has caught up, and \
+     where there is nothing to follow. End the old generation when it is 1 everywhere and match has no lag.",
+);
 pub(super) const LAG: Metric = gauge(
     "samestory_lag_records",
     "records",
@@ -262,6 +275,8 @@ pub(super) const STARTED: Metric =
 /// All metrics, in the order of `docs/metrics.md`.
 pub const METRICS: &[Metric] = &[
     READY,
+    PAUSED,
+    CAUGHT_UP,
     LAG,
     UNPURGED,
     PARTITIONS,

@@ -2,8 +2,9 @@
 //!
 //! During the run, [`Report::add`] collects pairs, never their texts. At the end, [`Report::add_clusters`] takes the groups
 //! from the state, and `texts` reads the texts again from their files; articles from a pipe are kept in memory up to a
-//! limit. `page` puts all of it into one file as JSON, which `page.js` shows.
+//! limit. `page` puts all of it into one file as JSON (`data`), which `page.js` shows.
 
+mod data;
 mod page;
 mod pair;
 mod texts;
@@ -24,7 +25,7 @@ use samestory_engine::text::language::home;
 
 use crate::files::Summary;
 use crate::files::stage::InputSpec;
-use texts::Texts;
+use texts::ReportTexts;
 
 /// Pairs of a group that are shown.
 const PAIRS_IN_GROUP: usize = 12;
@@ -37,7 +38,7 @@ const RELATED: usize = 2000;
 
 /// How the two articles of a pair relate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum PairKind {
     Near,
     Partial,
     Exact,
@@ -58,10 +59,10 @@ struct Side {
 
 /// Two matched or related articles.
 #[derive(Clone, Debug, PartialEq)]
-struct Pair {
+struct ReportPair {
     confidence: Fraction,
     order: u64,
-    kind: Kind,
+    kind: PairKind,
     language: Lang,
     similarity: Fraction,
     containment: Fraction,
@@ -71,11 +72,11 @@ struct Pair {
     new: Side,
 }
 
-/// What is known of a cluster from the verdicts of the run.
+/// The facts about a cluster that the verdicts of the run provide.
 #[derive(Debug, Default)]
-struct Group {
+struct ReportGroup {
     /// The near-duplicates, and one exact copy.
-    pairs: Vec<Pair>,
+    pairs: Vec<ReportPair>,
     /// The lowest similarity of a member to what it repeats.
     least: Option<Fraction>,
     exact: u64,
@@ -84,15 +85,15 @@ struct Group {
     cluster: Option<ClusterRecord>,
 }
 
-impl Group {
+impl ReportGroup {
     /// The least confident verdict; that of a group of exact copies is certain.
     fn confidence(&self) -> Fraction {
-        let pairs = self.pairs.iter().filter(|pair| pair.kind != Kind::Exact);
+        let pairs = self.pairs.iter().filter(|pair| pair.kind != PairKind::Exact);
         pairs.map(|pair| pair.confidence).min().unwrap_or(Fraction::new(1.0))
     }
 }
 
-/// What the page says about the run in its footer.
+/// The facts about the run in the footer of the page.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// The day, as 2026-03-02.
@@ -104,11 +105,11 @@ pub struct About {
 /// Collects the pairs of a run, and renders them as an HTML page.
 #[derive(Debug)]
 pub struct Report {
-    groups: BTreeMap<ClusterId, Group>,
-    related: Vec<Pair>,
+    groups: BTreeMap<ClusterId, ReportGroup>,
+    related: Vec<ReportPair>,
     related_total: u64,
     order: u64,
-    kept: Texts,
+    kept: ReportTexts,
 }
 
 impl Report {
@@ -119,7 +120,7 @@ impl Report {
             related: Vec::new(),
             related_total: 0,
             order: 0,
-            kept: Texts::new(reading),
+            kept: ReportTexts::new(reading),
         }
     }
 
@@ -146,24 +147,24 @@ impl Report {
 
     fn add_tagged(&mut self, tagged: &Verdict, state: &impl View) -> Result<(), StoreError> {
         let kind = match tagged.match_type {
-            Some(MatchType::Reviewed) => Some(Kind::Reviewed),
-            Some(MatchType::Partial) => Some(Kind::Partial),
-            Some(MatchType::Rewritten) => Some(Kind::Rewritten),
-            Some(MatchType::Exact) => Some(Kind::Exact),
+            Some(MatchType::Reviewed) => Some(PairKind::Reviewed),
+            Some(MatchType::Partial) => Some(PairKind::Partial),
+            Some(MatchType::Rewritten) => Some(PairKind::Rewritten),
+            Some(MatchType::Exact) => Some(PairKind::Exact),
             // A republication of the same article is not worth showing.
             Some(MatchType::SameArticle) | None => None,
             // Near, and any kind of match that the engine may add: shown rather than hidden.
-            Some(_) => Some(Kind::Near),
+            Some(_) => Some(PairKind::Near),
         };
         if let (Some(kind), Some(old)) = (kind, &tagged.duplicate_of) {
             let is_needed = match self.groups.get(&tagged.cluster) {
-                Some(group) if kind == Kind::Exact => group.exact == 0,
+                Some(group) if kind == PairKind::Exact => group.exact == 0,
                 _ => true,
             };
             let pair = if is_needed { self.pair(tagged, kind, old, tagged.similarity, state)? } else { None };
             let group = self.groups.entry(tagged.cluster.clone()).or_default();
             group.least = Some(group.least.map_or(tagged.similarity, |least| least.min(tagged.similarity)));
-            group.exact += u64::from(kind == Kind::Exact);
+            group.exact += u64::from(kind == PairKind::Exact);
             group.pairs.extend(pair);
             // The least certain pairs are the ones worth a look.
             if group.pairs.len() > 4 * PAIRS_IN_GROUP {
@@ -173,10 +174,10 @@ impl Report {
         }
         for related in &tagged.related {
             let kind = match related.relation {
-                RelationKind::Extends => Kind::Extends,
-                RelationKind::SameTemplate => Kind::SameTemplate,
-                RelationKind::FollowUp => Kind::FollowUp,
-                RelationKind::SameFurniture => Kind::SameFurniture,
+                RelationKind::Extends => PairKind::Extends,
+                RelationKind::SameTemplate => PairKind::SameTemplate,
+                RelationKind::FollowUp => PairKind::FollowUp,
+                RelationKind::SameFurniture => PairKind::SameFurniture,
             };
             self.related_total += 1;
             if self.related.len() < RELATED
@@ -192,15 +193,15 @@ impl Report {
     fn pair(
         &mut self,
         tagged: &Verdict,
-        kind: Kind,
+        kind: PairKind,
         old: &ArticleId,
         similarity: Fraction,
         state: &impl View,
-    ) -> Result<Option<Pair>, StoreError> {
+    ) -> Result<Option<ReportPair>, StoreError> {
         let Some(number) = state.number_of(home(tagged.language), old)? else { return Ok(None) };
         let Some(document) = state.document(home(tagged.language), number)? else { return Ok(None) };
         self.order += 1;
-        Ok(Some(Pair {
+        Ok(Some(ReportPair {
             confidence: tagged.confidence,
             order: self.order,
             kind,
@@ -236,11 +237,11 @@ impl Report {
         // A group whose members were deleted or changed later is none any more.
         self.groups.retain(|_, group| group.cluster.is_some());
         for group in self.groups.values_mut() {
-            group.pairs.sort_by_key(|pair| (pair.kind == Kind::Exact, pair.confidence, pair.order));
+            group.pairs.sort_by_key(|pair| (pair.kind == PairKind::Exact, pair.confidence, pair.order));
             let kept = group.pairs.len().min(PAIRS_IN_GROUP);
             group.left_out += group.pairs.drain(kept..).len() as u64;
         }
-        let mut ordered: Vec<&Group> = self.groups.values().collect();
+        let mut ordered: Vec<&ReportGroup> = self.groups.values().collect();
         ordered.sort_by_key(|group| (group.confidence(), group.pairs.first().map(|pair| pair.order)));
         let rounds = (0..PAIRS_IN_GROUP)
             .flat_map(|round| ordered.iter().filter_map(move |group| group.pairs.get(round)))

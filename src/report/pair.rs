@@ -28,8 +28,8 @@ const SEARCHED: usize = 64 * 1024;
 /// From this share of both texts on, what differs is marked and not what is common: it is what a reader looks for.
 const NEARLY_ALL: f64 = 0.75;
 
-/// What is marked in the two texts of a pair.
-pub(super) struct Compared {
+/// The ranges that are marked in the two texts of a pair.
+pub(super) struct MarkedPair {
     /// The ranges are what differs.
     pub(super) differences: bool,
     /// Ranges in the earlier and the later text as the page shows them.
@@ -37,7 +37,7 @@ pub(super) struct Compared {
 }
 
 /// Compares two texts.
-pub(super) fn compared(old: &str, new: &str, lang: Lang) -> Compared {
+pub(super) fn compared(old: &str, new: &str, lang: Lang) -> MarkedPair {
     let texts = [collapse_blank_lines(old), collapse_blank_lines(new)];
     let [old, new] = [beginning(&texts[0]), beginning(&texts[1])];
     let passages = common_passages(old, new, language::row(lang));
@@ -54,7 +54,7 @@ pub(super) fn compared(old: &str, new: &str, lang: Lang) -> Compared {
         let ranges = if differences { complement(text, &common) } else { common };
         in_utf16(text, &ranges)
     });
-    Compared { differences, marked }
+    MarkedPair { differences, marked }
 }
 
 /// The text that the page shows, and how many characters it leaves out.
@@ -80,7 +80,7 @@ fn merged(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-/// What lies between the ranges and is more than punctuation.
+/// The gaps between the ranges, except gaps of mere punctuation.
 fn complement(text: &str, common: &[Range<usize>]) -> Vec<Range<usize>> {
     let ends = common.iter().map(|range| range.end);
     let starts = common.iter().map(|range| range.start).chain([text.len()]);

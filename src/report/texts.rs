@@ -27,7 +27,7 @@ const KEPT_BYTES: usize = 256 << 20;
 
 /// Articles from standard input, which cannot be read again.
 #[derive(Debug)]
-pub(super) struct Texts {
+pub(super) struct ReportTexts {
     articles: HashMap<(BoundedStr<1024>, u64), Box<RawValue>>,
     room: usize,
 }
@@ -43,10 +43,10 @@ pub(super) struct ShownArticle {
     pub(super) text: String,
 }
 
-impl Texts {
-    pub(super) fn new(reading: &InputSpec) -> Texts {
+impl ReportTexts {
+    pub(super) fn new(reading: &InputSpec) -> ReportTexts {
         let room = if reading.sources.contains(&Source::Pipe) { KEPT_BYTES } else { 0 };
-        Texts { articles: HashMap::new(), room }
+        ReportTexts { articles: HashMap::new(), room }
     }
 
     /// Keeps an article from standard input while there is room.

@@ -4,7 +4,7 @@ use samestory_engine::model::{Fraction, Lang};
 use samestory_engine::text::language;
 
 use super::pair::TextLimit;
-use super::{Kind, Pair};
+use super::{PairKind, ReportPair};
 use crate::files::thousands;
 
 pub(super) fn headline(articles: u64, copies: u64) -> String {
@@ -16,19 +16,19 @@ pub(super) fn headline(articles: u64, copies: u64) -> String {
     }
 }
 
-impl Kind {
+impl PairKind {
     /// The name in the page's data and style sheet.
     pub(super) const fn class(self) -> &'static str {
         match self {
-            Kind::Near => "near",
-            Kind::Partial => "partial",
-            Kind::Exact => "exact",
-            Kind::Rewritten => "rewritten",
-            Kind::Reviewed => "reviewed",
-            Kind::SameTemplate => "same-template",
-            Kind::FollowUp => "follow-up",
-            Kind::SameFurniture => "same-furniture",
-            Kind::Extends => "extends",
+            PairKind::Near => "near",
+            PairKind::Partial => "partial",
+            PairKind::Exact => "exact",
+            PairKind::Rewritten => "rewritten",
+            PairKind::Reviewed => "reviewed",
+            PairKind::SameTemplate => "same-template",
+            PairKind::FollowUp => "follow-up",
+            PairKind::SameFurniture => "same-furniture",
+            PairKind::Extends => "extends",
         }
     }
 }
@@ -51,9 +51,9 @@ pub(super) fn kind_name(class: &str) -> &'static str {
 }
 
 /// The evidence for a verdict in one line: what speaks for a copy and what against, the strongest first.
-pub(super) fn why(pair: &Pair) -> String {
+pub(super) fn why(pair: &ReportPair) -> String {
     const SHOWN: usize = 4;
-    if pair.kind == Kind::Exact {
+    if pair.kind == PairKind::Exact {
         return "The same text, word for word.".to_owned();
     }
     let contained = format!("{} of the later text is in the earlier one", percent(pair.containment));

@@ -120,7 +120,7 @@ impl Connections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a slot for one more connection; closes the one idle longest if necessary.
+    /// True if there is a slot for one more connection; closes the one idle longest if necessary.
     fn make_room(&self, longest: Duration) -> bool {
         let mut open = self.open();
         if open.connections.len() < CONNECTIONS {

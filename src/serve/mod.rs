@@ -85,7 +85,15 @@ async fn healthz(State(ops): State<Ops>) -> Response {
 async fn readyz(State(ops): State<Ops>) -> Response {
     let reasons = ops.board.reasons();
     let status = if reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    json(status, &serde_json::json!({ "ready": reasons.is_empty(), "reasons": reasons }))
+    let mut answer = serde_json::json!({ "ready": reasons.is_empty(), "reasons": reasons });
+    // Neither makes the stage unready: a rolling update would wait for a pod that an operator has paused.
+    if let Some(pause) = ops.board.pause() {
+        answer["paused"] = serde_json::json!(pause);
+    }
+    if let Some(following) = ops.board.following() {
+        answer["follows"] = serde_json::json!(following);
+    }
+    json(status, &answer)
 }
 
 async fn metrics(State(ops): State<Ops>) -> Response {

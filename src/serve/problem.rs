@@ -42,7 +42,7 @@ impl ProblemDetails {
         self
     }
 
-    /// Whether this is a 404: no open store has what was asked for.
+    /// True if this is a 404: no open store has what was asked for.
     pub(super) fn is_unknown(&self) -> bool {
         self.status == StatusCode::NOT_FOUND
     }

@@ -26,7 +26,7 @@ const SUBJECT_FIELDS: [&str; 6] = ["partition", "worker", "topic", "subject", "f
 /// The field that marks the summary lines, which are never suppressed.
 const SUMMARY_FIELD: &str = "left_out";
 
-type Group = (callsite::Identifier, String);
+type LineGroup = (callsite::Identifier, String);
 
 #[derive(Debug)]
 struct Window {
@@ -45,7 +45,7 @@ pub(crate) struct Suppressed {
 
 /// Counts lines by group. Clones share their counts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LogLimit(Arc<Mutex<HashMap<Group, Window>>>);
+pub(crate) struct LogLimit(Arc<Mutex<HashMap<LineGroup, Window>>>);
 
 impl LogLimit {
     fn admits(&self, call_site: callsite::Identifier, line: Line, now: Instant) -> bool {

@@ -14,7 +14,7 @@ pub mod style;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 
-/// Whether a terminal would interpret a character instead of showing it. Line ends and tabs pass: callers use
+/// True if a terminal would interpret a character instead of showing it. Line ends and tabs pass: callers use
 /// them.
 const fn is_unsafe(c: char) -> bool {
     matches!(

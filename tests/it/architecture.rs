@@ -74,7 +74,7 @@ fn complaints(path: &str, source: &str) -> Vec<String> {
     found
 }
 
-/// Whether a line of code uses a name: as the beginning of a path, after `use`, or as a keyword.
+/// True if a line of code uses a name: as the beginning of a path, after `use`, or as a keyword.
 fn uses(line: &str, name: &str) -> bool {
     let is_word = |c: char| c == '_' || c.is_alphanumeric();
     line.match_indices(name).any(|(at, _)| {

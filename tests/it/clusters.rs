@@ -62,7 +62,7 @@ fn clusters_of_two_partitions_have_different_ids() {
         let batch = Batch { items: vec![first], bus: Some(bus), ..Batch::default() };
         let plan = fixture.dedup.plan(batch).unwrap().0;
         fixture.dedup.store_mut().apply_own_changes(&plan.changes).unwrap();
-        // What follows knows the partition from the state.
+        // Later calls know the partition from the state.
         let joins = fixture.tag(&complete("b")).cluster;
         let founds = &plan.decided[0].outputs;
         assert_eq!(tagged(founds).unwrap().cluster, joins);

@@ -21,7 +21,7 @@ fn json() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// What might be a time.
+/// Text that might be a time.
 fn times() -> impl Strategy<Value = String> {
     prop_oneof![
         "[-+0-9:.TZ ]{0,30}",

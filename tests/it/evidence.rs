@@ -209,6 +209,65 @@ fn a_stub_under_many_headlines_is_furniture_and_wire_copy_is_not() {
     assert!(wire[1..].iter().all(|tagged| tagged.cluster == wire[0].cluster));
 }
 
+/// The end of every page of a site. No word list knows it.
+const COLOPHON: &str = "The Harbour Ledger has reported from this region since 1889. If you have a tip, call our news desk on \
+    555 0147 or come to the office at the old customs house. Correspondents in Geneva, Nairobi, Singapore and Bogota contributed \
+    to our coverage this week. Editing by Martha Quill and Owen Pratt. Opinions expressed by columnists are their own and do not \
+    reflect those of the company, its shareholders or its affiliates. Prices are delayed by fifteen minutes. Read next: five \
+    things to know before the markets open, why house prices keep rising, the best places to eat by the river this weekend.";
+
+// Of 123 real articles of 90 words above one footer, 110 became copies of that footer once it had been sent as an article: all of
+// it is in each of them, and as its cluster grew with each of them, its phrases never became common.
+#[test]
+fn a_footer_sent_as_an_article_changes_no_article_above_it() {
+    for footer_at in [0, 1, 20] {
+        for title in [Some("The Harbour Ledger"), None] {
+            let mut fixture = fixture();
+            let mut copies = Vec::new();
+            for n in 0..40 {
+                if n == footer_at {
+                    fixture
+                        .tag(&RawArticle { title: title.map(str::to_owned), ..untitled("footer", COLOPHON) });
+                }
+                let body = format!("{}\n\n{COLOPHON}", news(n, 90));
+                let tagged = fixture.tag(&titled(&format!("story-{n}"), &headline(n), &body));
+                if is_duplicate(&tagged) {
+                    copies.push(tagged);
+                }
+            }
+            assert!(copies.is_empty(), "footer at {footer_at}: {copies:?}");
+        }
+    }
+}
+
+// Of 200 pages with one stub under the headlines of real articles, 146 were exact duplicates: headlines of one week share a name
+// with an earlier one, and that was enough for the stub to be an article.
+#[test]
+fn a_stub_is_furniture_under_headlines_that_share_a_name_too() {
+    // No word list knows these.
+    let short = "The page that you are trying to reach is not here at this moment. Please come back later or return to the \
+        front of the site, where the news of the day is waiting.";
+    let long = format!(
+        "{short} The information in this publication is supplied as is, without any express or implied warranty. We accept \
+         no responsibility or liability for the accuracy, content, images, videos, licences, completeness, legality, or \
+         reliability of what it contains. The terms of use may change at any time and without notice to anybody."
+    );
+    assert!(tokens(short) < 50 && (50..120).contains(&tokens(&long)), "{}", tokens(&long));
+    for body in [short, &long] {
+        let mut fixture = fixture();
+        for n in 0..10 {
+            fixture.tag(&titled(&format!("page-{n}"), &headline(n), body));
+        }
+        // Half of its words are those of an earlier headline.
+        let (one, other) = (headline(4), headline(104));
+        let kin: Vec<&str> = one.split(' ').take(3).chain(other.split(' ').take(3)).collect();
+        let tagged = fixture.tag(&titled("kin", &kin.join(" "), body));
+        assert_eq!(tagged.kind, VerdictKind::Unique, "{tagged:?}");
+        let again = fixture.tag(&titled("again", &headline(4), body));
+        assert_eq!(again.kind, VerdictKind::ExactDuplicate, "the same page once more: {again:?}");
+    }
+}
+
 // The disclaimer below every article of an aggregator was fetched instead of two articles. It has 58 words, so nothing but five
 // headlines told that it was none.
 #[test]
@@ -383,18 +442,21 @@ fn the_name_of_the_site_as_every_title_merges_no_two_stories() {
 }
 
 // Eleven digests of other sites' articles came first and hid 38 of 123 originals: each was contained in a
-// digest and became a part of it.
+// digest and became a part of it. In a long digest the estimate of that fell below the bound for a third of them, and only the
+// first one showed that it was a digest.
 #[test]
-fn a_digest_hides_at_most_one_of_the_articles_in_it() {
-    let mut fixture = fixture();
-    let stories: Vec<String> = (1..=4).map(|story| news(story, 200)).collect();
-    fixture.tag(&titled("digest", "Evening briefing", &stories.join("\n")));
-    let mut hidden = 0;
-    for (story, body) in (1u64..).zip(&stories) {
-        let tagged = fixture.tag(&titled(&format!("story-{story}"), &headline(story), body));
-        hidden += usize::from(is_duplicate(&tagged));
+fn a_digest_hides_at_most_the_article_that_it_begins_with() {
+    for (count, words) in [(4, 200), (11, 300)] {
+        let mut fixture = fixture();
+        let stories: Vec<String> = (1..=count).map(|story| news(story, words)).collect();
+        fixture.tag(&titled("digest", "Evening briefing", &stories.join("\n")));
+        let mut hidden = Vec::new();
+        for (story, body) in (1u64..).zip(&stories).skip(1) {
+            let tagged = fixture.tag(&titled(&format!("story-{story}"), &headline(story), body));
+            hidden.extend(is_duplicate(&tagged).then_some(tagged));
+        }
+        assert!(hidden.is_empty(), "{count}: {hidden:?}");
     }
-    assert!(hidden <= 1, "{hidden} of 4 are hidden");
 }
 
 #[test]

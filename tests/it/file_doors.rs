@@ -368,7 +368,7 @@ fn a_table_and_a_compressed_output_are_continued_with_a_state() {
     assert!(refusal.contains("parts.csv has other columns than these inputs"), "{refusal}");
 }
 
-/// Whether a value is of a type that a JSON Schema names.
+/// True if a value is of a type that a JSON Schema names.
 pub(crate) fn is_of_json_type(value: &Value, kind: &str) -> bool {
     match kind {
         "null" => value.is_null(),

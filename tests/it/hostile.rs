@@ -5,7 +5,7 @@ use std::hint::black_box;
 use samestory_engine::engine::compare::{Relation, Rules, compare};
 use samestory_engine::fingerprint::{Fingerprint, MAX_BYTES, fingerprint, of_text, sketch};
 use samestory_engine::model::{Lang, LanguageSource};
-use samestory_engine::text::language::{LANGUAGES, Language, Segment, Tag, Trust, choose};
+use samestory_engine::text::language::{LANGUAGES, Language, Segmentation, Tag, Trust, choose};
 use samestory_engine::text::markup::ContentType;
 use samestory_engine::text::normalize::{normalize, skeleton};
 use samestory_engine::text::passages::common_passages;
@@ -237,7 +237,7 @@ fn repeated(piece: &str, size: usize) -> String {
 
 /// One language for each way of cutting.
 fn languages() -> [Language; 2] {
-    [Segment::Words, Segment::Characters]
+    [Segmentation::Words, Segmentation::Characters]
         .map(|segment| *LANGUAGES.iter().find(|language| language.segment == segment).unwrap())
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use samestory_engine::model::{Lang, LanguageSource};
-use samestory_engine::text::language::{LANGUAGES, Segment, Tag, Trust, choose, find, recognise};
+use samestory_engine::text::language::{LANGUAGES, Segmentation, Tag, Trust, choose, find, recognise};
 
 use crate::support::shared_data;
 
@@ -20,10 +20,10 @@ fn recognised(text: &str) -> &'static str {
 }
 
 /// At least 50 words, or as much text in a script without spaces.
-fn is_an_article(body: &str, segment: Segment) -> bool {
+fn is_an_article(body: &str, segment: Segmentation) -> bool {
     match segment {
-        Segment::Words => body.split_whitespace().count() >= 50,
-        Segment::Characters => body.chars().count() >= 150,
+        Segmentation::Words => body.split_whitespace().count() >= 50,
+        Segmentation::Characters => body.chars().count() >= 150,
     }
 }
 
@@ -129,7 +129,7 @@ fn a_line_of_text_is_recognised_or_undetermined_but_seldom_mistaken() {
     let read = labelled_articles(|tag, body| {
         let language = find(tag).unwrap();
         let words: Vec<&str> = body.split_whitespace().skip(15).take(15).collect();
-        if language.segment == Segment::Words && words.len() == 15 {
+        if language.segment == Segmentation::Words && words.len() == 15 {
             let code = language.lang.code();
             lines += 1;
             match recognised(&words.join(" ")) {

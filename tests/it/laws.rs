@@ -7,11 +7,11 @@ use icu_normalizer::{ComposingNormalizer, DecomposingNormalizer};
 use proptest::prelude::*;
 use samestory_engine::engine::compare::{Relation, Rules, compare};
 use samestory_engine::fingerprint::{
-    DecodeError, Fingerprint, LONG_SAMPLE, MAX_BYTES, NAMES, NUMBERS, OPENING, TITLE, fingerprint, minhash,
-    of_text, simhash, sketch,
+    Fingerprint, FingerprintError, LONG_SAMPLE, MAX_BYTES, NAMES, NUMBERS, OPENING, TITLE, fingerprint,
+    minhash, of_text, simhash, sketch,
 };
 use samestory_engine::text::Text;
-use samestory_engine::text::language::{LANGUAGES, Language, Segment, row};
+use samestory_engine::text::language::{LANGUAGES, Language, Segmentation, row};
 use samestory_engine::text::normalize::normalize;
 use samestory_engine::text::passages::common_passages;
 use samestory_engine::text::shingle::{Shingles, shingles};
@@ -249,10 +249,10 @@ fn arranged<T: Clone + std::fmt::Debug + 'static>(set: Vec<T>) -> impl Strategy<
 }
 
 /// The normalised tokens of a raw text.
-fn tokens(text: &str, segment: Segment) -> Vec<String> {
+fn tokens(text: &str, segment: Segmentation) -> Vec<String> {
     let tokens: Vec<String> = match segment {
-        Segment::Words => text.unicode_words().map(normalized).collect(),
-        Segment::Characters => {
+        Segmentation::Words => text.unicode_words().map(normalized).collect(),
+        Segmentation::Characters => {
             text.chars().filter(|c| c.is_alphanumeric()).map(|c| normalized(&c.to_string())).collect()
         }
     };
@@ -263,10 +263,10 @@ fn tokens(text: &str, segment: Segment) -> Vec<String> {
 fn stretches(text: &Text, steps: usize) -> Vec<&str> {
     let normalized = &text.normalized;
     let edges: Vec<usize> = match language(text).segment {
-        Segment::Words => {
+        Segmentation::Words => {
             normalized.split_word_bound_indices().map(|(at, _)| at).chain([normalized.len()]).collect()
         }
-        Segment::Characters => {
+        Segmentation::Characters => {
             normalized.char_indices().map(|(at, _)| at).chain([normalized.len()]).collect()
         }
     };
@@ -322,10 +322,10 @@ fn every_truncation_of_a_fingerprint_is_refused_by_its_length() {
     for text in DEMO.iter().step_by(5) {
         let bytes = of_text(text, 7).encode();
         for len in 0..bytes.len() {
-            assert_eq!(Fingerprint::decode(&bytes[..len]), Err(DecodeError::Length(len)));
+            assert_eq!(Fingerprint::decode(&bytes[..len]), Err(FingerprintError::Length(len)));
         }
         let longer = [&bytes[..], &[0]].concat();
-        assert_eq!(Fingerprint::decode(&longer), Err(DecodeError::Length(longer.len())));
+        assert_eq!(Fingerprint::decode(&longer), Err(FingerprintError::Length(longer.len())));
     }
 }
 
@@ -342,12 +342,12 @@ fn every_flipped_bit_of_a_fingerprint_changes_it_or_is_refused() {
                     assert_ne!(other, print, "bit {bit} was not looked at");
                     assert_eq!(other.encode(), flipped);
                 }
-                Err(DecodeError::Layout(found)) => assert_eq!((bit / 8, found), (0, flipped[0])),
-                Err(DecodeError::Scheme(found)) => assert_eq!((bit / 8, found), (1, flipped[1])),
-                Err(DecodeError::Length(found)) => {
+                Err(FingerprintError::Layout(found)) => assert_eq!((bit / 8, found), (0, flipped[0])),
+                Err(FingerprintError::Scheme(found)) => assert_eq!((bit / 8, found), (1, flipped[1])),
+                Err(FingerprintError::Length(found)) => {
                     assert!((52..58).contains(&(bit / 8)) && found == flipped.len(), "bit {bit}");
                 }
-                Err(DecodeError::Order) => assert!(bit / 8 >= 42, "bit {bit}"),
+                Err(FingerprintError::Order) => assert!(bit / 8 >= 42, "bit {bit}"),
             }
         }
     }
@@ -399,7 +399,7 @@ fn fingerprints_of_scheme_1_are_refused_by_name() {
     let mut bytes = vec![1, 1];
     bytes.resize(562, 0);
     let error = Fingerprint::decode(&bytes).unwrap_err();
-    assert_eq!(error, DecodeError::Scheme(1));
+    assert_eq!(error, FingerprintError::Scheme(1));
     assert_eq!(error.to_string(), "unknown fingerprint scheme 1; this version writes scheme 2");
 }
 

@@ -358,7 +358,7 @@ fn inspecting_counts_the_rows() {
     let dir = Dir::new("inspect");
     let changes = filled(&dir);
     let mut store = Logged::open(&dir.0, &options(LOGGED)).unwrap();
-    // What was removed spoils the estimate of postings until it is compacted away.
+    // Removed rows spoil the estimate of postings until they are compacted away.
     store.compact().unwrap();
     let seen = store.reader().inspect().unwrap();
     let documents = store.dump().unwrap().iter().filter(|row| row.family.starts_with("docs:")).count();

@@ -36,7 +36,7 @@ mod engine_fixture;
 mod evidence;
 // `samestory file`: formats, broken input, options, the HTML report, any number of threads.
 mod file;
-// What people have and want: encodings, records under a key, tables out, the published schema, honest ends.
+// Inputs that people have and outputs that they want: encodings, records under a key, tables out, the published schema, honest ends.
 mod file_doors;
 // A directory with articles, and the program run in it, for the tests of `samestory file`.
 mod folder;

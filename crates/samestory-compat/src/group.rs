@@ -102,7 +102,7 @@ fn published<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error
     }
 }
 
-/// Whether the hashes of two articles are at most [`MAX_DISTANCE`] (3) apart.
+/// True if the hashes of two articles are at most [`MAX_DISTANCE`] (3) apart.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ pub fn are_articles_similar(a: &HashedArticle, b: &HashedArticle) -> Result<bool
     are_articles_similar_within(a, b, MAX_DISTANCE)
 }
 
-/// Whether the hashes of two articles are at most `max_distance` apart.
+/// True if the hashes of two articles are at most `max_distance` apart.
 ///
 /// # Errors
 ///

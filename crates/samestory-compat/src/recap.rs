@@ -31,7 +31,7 @@ const SEED_STEP: u64 = 0x517c_c1b7_2722_0a95;
 pub struct DuplicateCheck {
     /// The document in question.
     pub doc_id: String,
-    /// Whether an earlier document reaches the threshold.
+    /// True if an earlier document reaches the threshold.
     pub is_duplicate: bool,
     /// That document: the most similar one, or the first inserted among equals.
     pub original_doc_id: Option<String>,
@@ -149,7 +149,7 @@ impl DuplicateIndex {
         self.bands.len()
     }
 
-    /// Whether the index is empty.
+    /// True if the index is empty.
     pub fn is_empty(&self) -> bool {
         self.bands.is_empty()
     }

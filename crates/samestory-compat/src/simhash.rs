@@ -26,7 +26,7 @@ const BITS: u32 = 64;
 #[error("Hashes must be 16-character hex strings")]
 pub struct InvalidHash;
 
-/// What a Hamming distance means for two texts.
+/// The meaning of a Hamming distance between two texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MatchType {
@@ -129,7 +129,7 @@ pub const fn match_type(distance: u32) -> MatchType {
     }
 }
 
-/// Whether two hashes are at most [`MAX_DISTANCE`] apart.
+/// True if two hashes are at most [`MAX_DISTANCE`] apart.
 ///
 /// # Errors
 ///
@@ -138,7 +138,7 @@ pub fn is_near_duplicate(a: &str, b: &str) -> Result<bool, InvalidHash> {
     is_near_duplicate_within(a, b, MAX_DISTANCE)
 }
 
-/// Whether two hashes are at most `max_distance` apart.
+/// True if two hashes are at most `max_distance` apart.
 ///
 /// # Errors
 ///

@@ -56,7 +56,7 @@ pub fn digest_text(text: &str) -> Result<String, TlshError> {
     digest(canonicalize(text).as_bytes())
 }
 
-/// What a distance means for two texts, on the scale of the original.
+/// The meaning of a distance between two texts, on the scale of the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Band {

@@ -1,9 +1,9 @@
 //! The front door: an engine and its index behind one type.
 //!
 //! [`Deduplicator`] judges articles in the order in which they are inserted, exactly as the `samestory` program does. A
-//! verdict is a function of the articles inserted before, of nothing else. What has no transaction around it goes through this door:
-//! the evaluation, the benchmark, the probe, the reference replay and the tests. The stage on Kafka does not, because there
-//! the commit stands between the plan and the index.
+//! verdict is a function of the articles inserted before it, and of nothing else. Callers without a transaction use this door: the
+//! evaluation, the benchmark, the probe, the reference replay and the tests. The stage on Kafka does not, because its commit
+//! comes between the plan and the index.
 
 #[cfg(feature = "rocksdb")]
 use std::path::Path;
@@ -55,7 +55,7 @@ pub struct Deduplicator<S = Memory> {
     inserted: u64,
 }
 
-/// What a text would be if it were inserted now.
+/// The verdict that a text would get if it were inserted now.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Answer {
@@ -85,7 +85,7 @@ pub struct Similar {
     pub host: Option<String>,
     /// How similar it is.
     pub similarity: Fraction,
-    /// What the text asked about is to it.
+    /// How the text asked about relates to it.
     pub relation: Relation,
 }
 
@@ -175,7 +175,7 @@ impl<S: Store> Deduplicator<S> {
         Ok(true)
     }
 
-    /// Whether an article with this id is indexed.
+    /// True if an article with this id is indexed.
     ///
     /// # Errors
     /// As [`Deduplicator::remove`].
@@ -184,7 +184,7 @@ impl<S: Store> Deduplicator<S> {
         Ok(self.find(&id)?.is_some())
     }
 
-    /// What a text would be if it were inserted now. Stores nothing.
+    /// Judges a text as if it were inserted now. Stores nothing.
     ///
     /// # Errors
     /// As [`Deduplicator::insert`].

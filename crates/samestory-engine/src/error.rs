@@ -15,7 +15,7 @@ pub enum Error {
     Rejected {
         /// The kind of problem.
         reason: DeadLetterReason,
-        /// What is wrong and what to do.
+        /// The problem, and its fix.
         message: String,
     },
     /// The index cannot be read or written. Open it again before the next call.

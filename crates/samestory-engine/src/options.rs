@@ -90,6 +90,11 @@ impl Options {
     /// Hash of everything that verdicts depend on; every verdict carries it. It covers values only: equal settings have
     /// equal hashes whatever their keys are called.
     pub fn hash(&self) -> u32 {
+        xxh3_64(self.describe().as_bytes()) as u32
+    }
+
+    /// The values that [`Options::hash`] covers, as the text that it hashes.
+    pub fn describe(&self) -> String {
         let Options { text, settings, schemes } = self;
         let text::Options { max_raw_bytes, max_bytes, skeleton, fold_accents, fold_serbian, fold_han, trust } =
             text;
@@ -130,7 +135,7 @@ impl Options {
         if !settings.constraints.is_empty() {
             let _written = write!(all, "; pairs {:016x}", settings.constraints.hash());
         }
-        xxh3_64(all.as_bytes()) as u32
+        all
     }
 
     /// Calls an article a duplicate from this confidence on (0 to 1, 0.5 by default).

@@ -13,13 +13,13 @@ use super::labelled::LabelledError;
 use samestory_engine::model::Lang;
 use samestory_engine::text;
 use samestory_engine::text::language;
-use samestory_engine::text::language::{Segment, Trust};
+use samestory_engine::text::language::{Segmentation, Trust};
 use samestory_engine::text::markup::ContentType;
 use samestory_engine::text::{Options, Oversized};
 
 /// The measurements for the articles that declare one language.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Homes {
+pub struct HomeCounts {
     /// Articles that are not copies of another.
     pub articles: u32,
     /// How many of them are placed in the home of their language, or in `und` if the table lacks it.
@@ -50,7 +50,7 @@ struct Line {
 ///
 /// # Errors
 /// Names the file, the line and what is expected there.
-pub fn measure(path: &Path, all: &mut BTreeMap<String, Homes>) -> Result<(), LabelledError> {
+pub fn measure(path: &Path, all: &mut BTreeMap<String, HomeCounts>) -> Result<(), LabelledError> {
     let content =
         fs::read_to_string(path).map_err(|error| LabelledError::Unreadable { path: path.into(), error })?;
     let lines = content.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(|(at, line)| {
@@ -110,11 +110,11 @@ fn find_home(body: &str, content_type: Option<ContentType>) -> Result<(Lang, Str
 }
 
 /// Three passages spread over the text; none where the text is too short.
-fn extracts(normalized: &str, segment: Segment) -> Vec<String> {
+fn extracts(normalized: &str, segment: Segmentation) -> Vec<String> {
     let (pieces, between): (Vec<&str>, _) = match segment {
-        Segment::Words => (normalized.split(' ').collect(), " "),
+        Segmentation::Words => (normalized.split(' ').collect(), " "),
         // Two characters correspond to about one word.
-        Segment::Characters => {
+        Segmentation::Characters => {
             (normalized.char_indices().map(|(at, c)| &normalized[at..at + c.len_utf8()]).collect(), "")
         }
     };
@@ -147,8 +147,9 @@ mod tests {
         measure(&path, &mut all).unwrap();
         fs::remove_file(path).unwrap();
         let counted = |code: &str| {
-            let Homes { articles, at_home, copies, copies_together, extracts, extracts_together, .. } =
-                all[code];
+            let HomeCounts {
+                articles, at_home, copies, copies_together, extracts, extracts_together, ..
+            } = all[code];
             [articles, at_home, copies, copies_together, extracts, extracts_together]
         };
         assert_eq!(counted("en"), [1, 1, 1, 1, 3, 3]);

@@ -55,7 +55,7 @@ pub enum Label {
 
 /// Two articles with a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pair {
+pub struct LabelledPair {
     /// Index of the earlier article in its set.
     pub old: usize,
     /// Index of the later one.
@@ -74,7 +74,7 @@ pub struct Set {
     /// In stream order.
     pub articles: Vec<Labelled>,
     /// The pairs whose articles are both in the file.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<LabelledPair>,
 }
 
 /// Why a labelled file cannot be used.
@@ -96,7 +96,7 @@ pub enum LabelledError {
         path: PathBuf,
         /// Line number, starting at 1.
         line: usize,
-        /// What is wrong, and what is expected.
+        /// The problem, and the expected form.
         problem: String,
     },
     /// The file has no labels, so there is nothing to measure.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::labelled::{Label, LabelledError, Pair};
+use super::labelled::{Label, LabelledError, LabelledPair};
 
 /// From this exact Jaccard similarity on, a pair counts as the same text.
 const SAME_JACCARD: f64 = 0.7;
@@ -23,7 +23,7 @@ pub(crate) fn read(
     path: &Path,
     text: &str,
     index_of: &BTreeMap<&str, usize>,
-) -> Result<Vec<Pair>, LabelledError> {
+) -> Result<Vec<LabelledPair>, LabelledError> {
     let problem = |line, problem: String| LabelledError::Line { path: path.into(), line, problem };
     let mut lines = text.lines().enumerate();
     let header: Vec<&str> = lines.next().map(|(_, line)| line.split('\t').collect()).unwrap_or_default();
@@ -48,7 +48,7 @@ pub(crate) fn read(
             kind = format!("{kind}, machine-translated");
         }
         if let (Some(&a), Some(&b)) = (index_of.get(fields[0]), index_of.get(fields[1])) {
-            pairs.push(Pair { old: a.min(b), new: a.max(b), label, kind });
+            pairs.push(LabelledPair { old: a.min(b), new: a.max(b), label, kind });
         }
     }
     Ok(pairs)

@@ -86,9 +86,9 @@ pub struct Report {
     pub articles: u64,
     /// Articles that could not be judged.
     pub not_judged: u64,
-    /// Of the articles judged copies, the fraction that copy an article of their own group.
+    /// Precision: the fraction of articles judged copies that copy an article of their own group.
     pub precision: Option<Rate>,
-    /// Of the expected copies, the fraction judged a copy of an article of their own group.
+    /// Recall: the fraction of expected copies that were judged a copy of an article of their own group.
     pub recall: Option<Rate>,
     /// Harmonic mean of precision and recall.
     pub f1: Option<f64>,

@@ -36,7 +36,7 @@ pub struct Outcome {
     pub language: Lang,
     /// Its cluster; `None` if the article was judged but not stored.
     pub cluster: Option<String>,
-    /// Whether it is too short to be compared other than word for word.
+    /// True if it is too short to be compared other than word for word.
     pub short: bool,
     /// The articles it is related to.
     pub related: Vec<(usize, RelationKind)>,

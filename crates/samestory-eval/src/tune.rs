@@ -24,9 +24,9 @@ pub struct LabelledPair {
     pub old: String,
     /// The newer article's id.
     pub new: String,
-    /// Whether they have the same text.
+    /// True if they have the same text.
     pub same: bool,
-    /// Whether the pair belongs to the half that chooses.
+    /// True if the pair belongs to the half that chooses.
     pub fits: bool,
     prints: Box<(Prepared, Prepared)>,
 }
@@ -36,9 +36,9 @@ pub struct LabelledPair {
 pub struct Choice {
     /// The threshold: the least confidence of a duplicate.
     pub min_confidence: f64,
-    /// Of the pairs judged copies, the fraction that are.
+    /// The fraction of pairs judged copies that are copies.
     pub precision: Rate,
-    /// Of the pairs that are copies, the fraction judged so.
+    /// The fraction of copies that were judged copies.
     pub recall: Rate,
     /// Harmonic mean of the two.
     pub f1: Option<f64>,

@@ -28,7 +28,7 @@ const COUNTED: u64 = 100_000;
 struct StateReport {
     directory: String,
     inspection: Inspection,
-    /// Whether postings were counted instead of estimated.
+    /// True if postings were counted instead of estimated.
     counted: bool,
     /// The `config` hash of the newest fingerprint of each language.
     configs: BTreeSet<u32>,

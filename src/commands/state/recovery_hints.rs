@@ -7,7 +7,7 @@ use samestory_engine::index::{Durability, Format, RocksReader, View};
 
 use samestory::terminal::style::printable;
 
-/// Who built a state, as far as it can still be read.
+/// The origin of a state, as far as it can still be read.
 #[derive(Default)]
 pub(super) struct StateOrigin {
     durability: Option<Durability>,

@@ -33,7 +33,7 @@ pub(super) struct Cursor<'a> {
     at: usize,
     /// Values that may still be visited. Some values take no bytes, so a few bytes could claim billions of them.
     left: usize,
-    /// Whether strings are checked for UTF-8 and counts for plausibility.
+    /// True if strings are checked for UTF-8 and counts for plausibility.
     strict: bool,
 }
 

@@ -21,7 +21,7 @@ pub struct Framed<'a> {
     pub datum: &'a [u8],
 }
 
-/// Whether a value begins like a framed one. No JSON text begins with a zero byte.
+/// True if a value begins like a framed one. No JSON text begins with a zero byte.
 pub fn is_framed(value: &[u8]) -> bool {
     value.first() == Some(&MAGIC)
 }

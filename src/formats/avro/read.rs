@@ -10,7 +10,7 @@ use samestory_engine::model::DeadLetterReason;
 use samestory_engine::model::EventTime;
 
 use super::cursor::{Cursor, Flaw};
-use super::schema::{Field, Node, Schema, Unit};
+use super::schema::{Node, RecordField, Schema, Unit};
 
 /// A value in a datum.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Datum<'a> {
     node: usize,
     /// The bytes from the beginning of the value on.
     bytes: &'a [u8],
-    /// Of a record: the bytes from the beginning of each field on.
+    /// For a record: the rest of the datum from the start of each field.
     fields: OnceCell<Vec<&'a [u8]>>,
 }
 
@@ -58,8 +58,8 @@ impl<'a> Datum<'a> {
     }
 
     /// The fields of a record with their values.
-    pub(super) fn fields(&self) -> impl Iterator<Item = (&'a Field, Datum<'a>)> {
-        let fields: &'a [Field] = match self.node() {
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&'a RecordField, Datum<'a>)> {
+        let fields: &'a [RecordField] = match self.node() {
             Node::Record(fields) => fields,
             _ => &[],
         };

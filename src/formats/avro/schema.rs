@@ -42,7 +42,7 @@ pub(super) enum Node {
     Array(usize),
     Map(usize),
     Union(Vec<usize>),
-    Record(Vec<Field>),
+    Record(Vec<RecordField>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) enum Unit {
 
 /// A field of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Field {
+pub(super) struct RecordField {
     pub(super) name: String,
     /// Earlier names of the field.
     pub(super) aliases: Vec<String>,
@@ -154,7 +154,11 @@ impl SchemaBuilder<'_> {
                 let mut fields = Vec::with_capacity(record.fields.len());
                 for field in &record.fields {
                     let node = self.build(&field.schema, namespace(&full))?;
-                    fields.push(Field { name: field.name.clone(), aliases: field.aliases.clone(), node });
+                    fields.push(RecordField {
+                        name: field.name.clone(),
+                        aliases: field.aliases.clone(),
+                        node,
+                    });
                 }
                 self.nodes[index] = Node::Record(fields);
                 return Ok(index);

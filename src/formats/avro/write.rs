@@ -98,6 +98,7 @@ pub fn write_envelope(tagged: &Verdict, article: ArticlePart<'_>, out: &mut Vec<
     array(out, &tagged.flags, |out, flag| text(out, flag.as_str()));
     text(out, &format!("{:08x}", tagged.config));
     position(&tagged.input, out);
+    optional(out, tagged.received_at, time);
     optional(
         out,
         if let ArticlePart::Mapped(article) = article { Some(article) } else { None },

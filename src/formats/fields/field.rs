@@ -25,7 +25,7 @@ pub enum Field {
     PublishedAt,
     /// When it was fetched: its event time.
     FetchedAt,
-    /// Whether the article is deleted.
+    /// True if the article is deleted.
     Deleted,
 }
 }
@@ -119,7 +119,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// Whether two names differ only in case and in `_`, `-` or spaces between words.
+/// True if two names differ only in case and in `_`, `-` or spaces between words.
 pub fn spelled_alike(a: &str, b: &str) -> bool {
     fn letters(name: &str) -> impl Iterator<Item = u8> {
         name.bytes().filter(|byte| !b"_- ".contains(byte)).map(|byte| byte.to_ascii_lowercase())

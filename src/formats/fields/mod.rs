@@ -81,7 +81,7 @@ impl Fields {
         self
     }
 
-    /// Whether the settings name a path for a field. If so, the usual names and the record's key do not replace it.
+    /// True if the settings name a path for a field. If so, the usual names and the record's key do not replace it.
     pub fn is_configured(&self, field: Field) -> bool {
         self.configured.contains_key(&field)
     }
@@ -113,7 +113,7 @@ impl Fields {
         }
     }
 
-    /// Whether a table with these columns has the field.
+    /// True if a table with these columns has the field.
     pub fn any_is(&self, field: Field, columns: &[String]) -> bool {
         match self.configured.get(&field) {
             Some(paths) => paths.iter().any(|path| columns.contains(&path.written)),
@@ -123,7 +123,7 @@ impl Fields {
         }
     }
 
-    /// Whether a key is one of the paths or usual names of a field.
+    /// True if a key is one of the paths or usual names of a field.
     pub fn is_name(&self, field: Field, key: &str) -> bool {
         self.any_is(field, &[key.to_owned()])
     }

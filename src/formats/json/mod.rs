@@ -6,6 +6,7 @@
 //! would break the parsers of consumers do: see [`DEEPEST`] and [`LONGEST_NUMBER`]. If a key occurs twice, the last one
 //! counts. Half a surrogate pair in a needed string is read as U+FFFD.
 
+mod paths;
 mod write;
 
 use std::cell::OnceCell;
@@ -18,7 +19,11 @@ use super::Event;
 use super::fields::{self, DecodeFailure, Fields, Shape, Value};
 use samestory_engine::model::DeadLetterReason;
 
-pub use write::{Envelope, enveloped, mapped, object, one_line, related, write_cluster, write_dead_letter};
+pub use paths::paths;
+pub use write::{
+    Envelope, delete_event, enveloped, mapped, object, one_line, quoted, related, write_cluster,
+    write_dead_letter,
+};
 
 /// Most nested objects and lists, as in Avro. Parsers give up somewhere between 64 (.NET) and 1,000 (Jackson, Python).
 pub const DEEPEST: usize = 128;

@@ -30,7 +30,8 @@ impl Envelope<'_> {
 /// The envelope around the article's own bytes, which must be JSON and are not parsed again.
 pub fn enveloped(tagged: &Verdict, article: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(article.len() + 1024);
-    Envelope { tagged, article: None }.write(&mut out);
+    // The verdict by itself: flattened into an `Envelope`, each field would go through a map.
+    append(&mut out, tagged);
     // Cut the closing brace and the line break.
     out.truncate(out.len() - 2);
     out.extend(b",\"article\":");
@@ -53,6 +54,28 @@ pub fn related(related: &[Related]) -> String {
     append(&mut out, &related);
     out.pop();
     String::from_utf8(out).unwrap_or_default()
+}
+
+/// A text as JSON writes it, in quotes.
+pub fn quoted(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    append(&mut out, &text);
+    out.pop();
+    out
+}
+
+/// A delete event in our own field names.
+pub fn delete_event(id: &str, host: &str) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Delete<'a> {
+        id: &'a str,
+        host: &'a str,
+        deleted: bool,
+    }
+    let mut out = Vec::new();
+    append(&mut out, &Delete { id, host, deleted: true });
+    out.pop();
+    out
 }
 
 /// A row of a table as an object with a string for each column.

@@ -201,7 +201,7 @@ impl Registry {
     }
 }
 
-/// What stays as it is in a subject within a URL, beside letters and digits.
+/// Everything but letters, digits, `.`, `_` and `-` is escaped in a subject.
 const SUBJECT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-');
 
 /// A subject, percent-encoded for a URL.

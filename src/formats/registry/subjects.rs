@@ -20,7 +20,7 @@ pub struct Subject {
     pub schema: &'static str,
 }
 
-/// Whether one of our schemas is registered.
+/// True if one of our schemas is registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubjectStatus {
     /// Registered with this id.

@@ -50,7 +50,7 @@ impl ClusterIds {
         TopicIdentity { cluster: self.cluster.clone(), id: self.changelog }
     }
 
-    /// Whether one of the topics is certainly another one. Unknown ids are not compared.
+    /// True if one of the topics is certainly another one. Unknown ids are not compared.
     pub(crate) fn differs(&self, other: &ClusterIds) -> bool {
         let input = |here: &ClusterIds| TopicIdentity { cluster: here.cluster.clone(), id: here.input };
         self.changelog().differs(&other.changelog()) || input(self).differs(&input(other))

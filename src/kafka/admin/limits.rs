@@ -109,7 +109,7 @@ impl Limits {
             && !FAULTS.has(Mutant::Unmeasured)
         {
             record.time = None;
-            record.headers.push((RECORD_TIME.to_owned(), Some(time.millis().to_string().into_bytes())));
+            record.headers.push((RECORD_TIME.into(), Some(time.millis().to_string().into_bytes().into())));
         }
     }
 }
@@ -133,7 +133,7 @@ impl TopicLimits {
         }
     }
 
-    /// Whether the broker accepts a record with this timestamp now, even if its clock differs from ours.
+    /// True if the broker accepts a record with this timestamp now, even if its clock differs from ours.
     fn accepts(&self, time: EventTime, now: EventTime) -> bool {
         let ahead = time.millis().saturating_sub(now.millis());
         let within = |distance: i64, limit: Option<i64>| {
@@ -182,7 +182,10 @@ mod tests {
         let mut record = Outgoing { topic: "t", time: Some(far), ..Outgoing::default() };
         limits.admit_time(&mut record, now);
         assert_eq!((record.time, record.headers.len()), (None, 1));
-        assert_eq!(record.headers[0], (RECORD_TIME.into(), Some(far.millis().to_string().into_bytes())));
+        assert_eq!(
+            record.headers[0],
+            (RECORD_TIME.into(), Some(far.millis().to_string().into_bytes().into()))
+        );
         limits.otherwise.after = None;
         let mut record = Outgoing { topic: "t", time: Some(far), ..Outgoing::default() };
         limits.admit_time(&mut record, now);

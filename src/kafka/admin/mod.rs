@@ -6,9 +6,11 @@
 pub mod control;
 pub(crate) mod ids;
 pub(crate) mod limits;
+pub mod notes;
 pub(crate) mod preflight;
 mod problem;
 pub(crate) mod purge;
+pub mod reset;
 mod survey;
 pub mod topics;
 pub(crate) mod values;

@@ -1,4 +1,4 @@
-//! What may be wrong with the topics, in words for the operator. `topics` finds the problems.
+//! Describes problems with the topics to the operator. `topics` finds them.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -47,7 +47,7 @@ pub(super) fn survey_broker(bus: &Bus, address: Option<&str>) -> Result<ClusterS
     Ok(ClusterSurvey { brokers: metadata.brokers().len(), addresses, topics: topics.collect() })
 }
 
-/// Whether a retry may succeed.
+/// True if a retry may succeed.
 pub(crate) fn is_transient(error: &KafkaError) -> bool {
     use RDKafkaErrorCode as Code;
     let code = match error {

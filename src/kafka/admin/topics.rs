@@ -28,7 +28,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Kafka's default of `delete.retention.ms`.
 const TOMBSTONES: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a run needs to know about the topics.
+/// The partition counts that a run needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionCounts {
     /// Partitions of the routed topic; 0 if there is none.
@@ -39,7 +39,7 @@ pub struct PartitionCounts {
     pub tombstones: Duration,
 }
 
-/// What [`create`] did.
+/// The changes that [`create`] made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Created {
     /// Names of the created topics.

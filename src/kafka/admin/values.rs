@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::config::{Config, InputFormat, OutputFormat};
+use crate::config::{Config, InputFormat, ValueFormat};
 use crate::formats::avro::{Schema, UnmappedField};
 use crate::formats::registry::{Registry, RegistryError, Subject, SubjectStatus, value_subject};
 use crate::status::StatusBoard;
@@ -118,7 +118,7 @@ fn check(config: &Config, registry: &Registry, io: StageIo) -> Result<OutputEnco
             Some(misfits) => return Err(NotChecked::Refused(ValueError::Misfits { subject, misfits })),
         }
     }
-    if !io.writes || bus.formats.output == OutputFormat::Json {
+    if !io.writes || bus.formats.output == ValueFormat::Json {
         return Ok(OutputEncoding::Json);
     }
     let mut ids = std::collections::BTreeMap::new();

@@ -42,7 +42,7 @@ impl Faults for EnvironmentFaults {
         }
     }
 
-    /// Whether `SAMESTORY_MUTANT` names this guard.
+    /// True if `SAMESTORY_MUTANT` names this guard.
     fn has(&self, mutant: Mutant) -> bool {
         static SELECTED: OnceLock<Option<String>> = OnceLock::new();
         SELECTED.get_or_init(|| crate::config::fault("SAMESTORY_MUTANT")).as_deref() == Some(mutant.name())

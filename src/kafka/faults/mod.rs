@@ -134,13 +134,13 @@ Constant {
 }
 }
 
-/// What a test can do to the stage. The default is nothing.
+/// The ways in which a test can disturb the stage. By default nothing happens.
 pub(crate) trait Faults {
     /// The stage has reached a point.
     #[inline(always)]
     fn reach(&self, _: Point) {}
 
-    /// Whether this guard is removed.
+    /// True if this guard is removed.
     #[inline(always)]
     fn has(&self, _: Mutant) -> bool {
         false

@@ -1,4 +1,4 @@
-//! Whether a state can be continued with the current settings. [`StateSettings`] is what a state depends on: match records
+//! Checks that a state can be continued with the current settings. [`StateSettings`] is what a state depends on: match records
 //! it with every position and compares it when it takes a partition over, and route compares it at startup. A state that
 //! does not fit is refused with the way out; it is never changed.
 

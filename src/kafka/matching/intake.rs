@@ -122,7 +122,7 @@ impl Receiver<'_> {
         known.find(|known| known.differs_from(routed_record.topic)).map_or(Ok(()), Err)
     }
 
-    /// Whether an article or delete has not been judged before. If so, its offset is recorded.
+    /// True if an article or delete has not been judged before. If so, its offset is recorded.
     fn is_new(&mut self, topic: TopicId, from: &Position) -> bool {
         let Position::Topic { partition, offset, .. } = *from else { return true };
         // An unknown id does not differ from any other: brokers may not report ids.
@@ -317,13 +317,13 @@ impl BatchReader {
         Ok(read)
     }
 
-    /// Whether the record only updates state and nothing is published for it.
+    /// True if the record only updates state and nothing is published for it.
     pub(crate) fn is_silent(&self, record: &Record) -> bool {
         self.is_routed() && routed::is_silent(record.value.as_deref().unwrap_or_default())
     }
 }
 
-/// Whether a record of direct mode is in the wrong partition. There the key decides the partition, so if it names another
+/// True if a record of direct mode is in the wrong partition. There the key decides the partition, so if it names another
 /// language than the text's, copies of the article under the right key are elsewhere. A key that names no language proves
 /// nothing.
 fn is_stray(key: Option<&[u8]>, prepared: &Prepared) -> bool {

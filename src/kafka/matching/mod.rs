@@ -275,11 +275,13 @@ impl StageRole for Matcher {
     }
 
     fn outgoing<'a>(&'a self, plan: &'a MatchPlan) -> Vec<Outgoing<'a>> {
-        let mut out = Vec::new();
-        let nothing = Record::default();
+        /// The origin of decisions without a record.
+        static NOTHING: Record = Record::NOTHING;
+        let records = |part: &PartitionPlan| part.plan.decided.len() + part.plan.changes.len();
+        let mut out = Vec::with_capacity(plan.partitions.iter().map(records).sum());
         for part in &plan.partitions {
             for (decided, ItemOrigin { record, slice }) in part.published(&self.intake) {
-                let record = part.records.get(record).unwrap_or(&nothing);
+                let record = part.records.get(record).unwrap_or(&NOTHING);
                 self.writer.decided(decided, Original { record, slice }, &mut out);
             }
             out.extend(

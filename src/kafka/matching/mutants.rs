@@ -30,7 +30,7 @@ impl Matcher {
     }
 }
 
-/// Whether plans were applied early.
+/// True if plans were applied early.
 pub(super) fn applied_early() -> bool {
     FAULTS.has(Mutant::StateBeforeCommit)
 }

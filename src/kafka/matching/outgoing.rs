@@ -19,7 +19,21 @@ use crate::kafka::admin::limits::Limits;
 use crate::kafka::faults::{FAULTS, Faults, Mutant};
 use crate::kafka::route::payload::{ArticleSlice, PayloadEncoding};
 use crate::kafka::route::routed;
-use crate::kafka::turn::record::{Copied, Fate, Headers, Outgoing, Record, weight};
+use crate::kafka::turn::record::{
+    Copied, Fate, Headers, Outgoing, OutgoingHeader, Record, weight, weight_of_one,
+};
+
+/// The names of the headers with our own prefixes, as constants.
+macro_rules! ours {
+    ($name:literal) => {
+        concat!("samestory-", $name)
+    };
+}
+macro_rules! error_header {
+    ($suffix:literal) => {
+        concat!("__samestory.errors.", $suffix)
+    };
+}
 
 /// Prefixes of our own headers. Input headers with such names are not copied to the output.
 const HEADER_PREFIX: &str = "samestory-";
@@ -36,7 +50,7 @@ pub(crate) struct Writer {
     pub(crate) limits: Arc<Limits>,
 }
 
-/// Whether the tagged article of a record can be delivered. This is decided before the article is judged, from the
+/// True if the tagged article of a record can be delivered. This is decided before the article is judged, from the
 /// record and the limits alone: an article that cannot be delivered must leave no trace in the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
@@ -76,16 +90,31 @@ pub(crate) struct Original<'a> {
     pub(crate) slice: ArticleSlice,
 }
 
-impl Original<'_> {
-    fn value(&self) -> Option<&[u8]> {
+impl<'a> Original<'a> {
+    fn value(&self) -> Option<&'a [u8]> {
         self.record.value.as_deref().and_then(|value| value.get(self.slice.from..))
     }
 
-    fn headers(&self) -> impl Iterator<Item = (String, Option<Vec<u8>>)> {
+    fn headers(&self) -> impl Iterator<Item = OutgoingHeader<'a>> + use<'a> {
         let dropped = self.record.headers_dropped;
-        let dropped = (dropped > 0).then(|| (HEADERS_DROPPED.to_owned(), Some(dropped.to_string().into())));
-        copied_headers(&self.record.headers).cloned().chain(dropped)
+        let dropped = (dropped > 0).then(|| header(HEADERS_DROPPED, dropped.to_string()));
+        copied_headers(&self.record.headers).map(borrowed).chain(dropped)
     }
+}
+
+/// A header with a value made for it.
+fn header<'a>(name: &'static str, value: String) -> OutgoingHeader<'a> {
+    (Cow::Borrowed(name), Some(Cow::Owned(value.into_bytes())))
+}
+
+/// A header whose value exists already.
+fn text_header<'a>(name: &'static str, value: &'a str) -> OutgoingHeader<'a> {
+    (Cow::Borrowed(name), Some(Cow::Borrowed(value.as_bytes())))
+}
+
+/// A header of an input record, to be sent unchanged.
+pub(crate) fn borrowed((name, value): &(String, Option<Vec<u8>>)) -> OutgoingHeader<'_> {
+    (Cow::Borrowed(name), value.as_deref().map(Cow::Borrowed))
 }
 
 /// The input headers that are copied to the output: all except those with our own prefixes, which only we may set.
@@ -106,8 +135,8 @@ impl Writer {
     /// Appends the records of one decision, in order.
     pub(crate) fn decided<'a>(
         &'a self,
-        decided: &Decided,
-        original: Original<'_>,
+        decided: &'a Decided,
+        original: Original<'a>,
         out: &mut Vec<Outgoing<'a>>,
     ) {
         let single = self.topics.unique == self.topics.near_duplicate;
@@ -130,7 +159,7 @@ impl Writer {
                     partition: Some(*to),
                     key: Some(id_key(&notice.id)),
                     value: Some(routed::encode_notice(notice, &decided.position, decided.time).into()),
-                    headers: Headers::new(),
+                    headers: Vec::new(),
                     time: decided.time,
                 }),
                 Output::Cluster(cluster) => {
@@ -151,8 +180,7 @@ impl Writer {
                 }
                 Output::ClusterDeleted { id, remaining } => {
                     let mut tombstone = self.cluster(id.to_string(), None, &decided.position);
-                    let canonical =
-                        |id: &ArticleId| (format!("{HEADER_PREFIX}canonical"), Some(id.as_str().into()));
+                    let canonical = |id: &'a ArticleId| text_header(ours!("canonical"), id.as_str());
                     tombstone.headers.extend(remaining.as_ref().map(canonical));
                     out.push(tombstone);
                 }
@@ -161,21 +189,21 @@ impl Writer {
         }
     }
 
-    fn tombstone(&self, id: &ArticleId, outlet: OutputTopic, decided: &Decided) -> Outgoing<'_> {
+    fn tombstone<'a>(&'a self, id: &'a ArticleId, outlet: OutputTopic, decided: &'a Decided) -> Outgoing<'a> {
         Outgoing {
             topic: match outlet {
                 OutputTopic::NearDuplicate => &self.topics.near_duplicate,
                 OutputTopic::Unique | OutputTopic::None | OutputTopic::Both => &self.topics.unique,
             },
             key: Some(id_key(id)),
-            headers: position(&decided.position),
+            headers: position(&decided.position).collect(),
             // A forget has a time of its own: it travels with an arbitrary record.
             time: decided.time,
             ..Outgoing::default()
         }
     }
 
-    /// Whether the tagged article can be delivered, for any verdict.
+    /// True if the tagged article can be delivered, for any verdict.
     pub(crate) fn fit(&self, original: Original<'_>) -> Fit {
         let article = original.value().map_or(0, <[u8]>::len);
         let value = match (self.form, self.wire) {
@@ -185,7 +213,7 @@ impl Writer {
         let topics = [&self.topics.unique, &self.topics.near_duplicate];
         let limit = topics.map(|topic| self.limits.for_topic(topic).bytes).into_iter().min().unwrap_or(0);
         let bytes = value + VERDICT_OVERHEAD;
-        match bytes + weight(&original.headers().collect()) {
+        match bytes + original.headers().map(|header| weight_of_one(&header)).sum::<usize>() {
             _ if bytes > limit => Fit::No { bytes, limit },
             all if all > limit => Fit::WithoutHeaders,
             _ => Fit::Whole,
@@ -216,10 +244,10 @@ impl Writer {
         }
     }
 
-    fn tagged(&self, tagged: &Verdict, original: Original<'_>) -> Outgoing<'_> {
+    fn tagged<'a>(&'a self, tagged: &'a Verdict, original: Original<'a>) -> Outgoing<'a> {
         let article = original.value().unwrap_or_default();
         let value: Cow<'_, [u8]> = match (self.form, self.wire) {
-            (ValueForm::Passthrough, _) => article.to_vec().into(),
+            (ValueForm::Passthrough, _) => article.into(),
             (ValueForm::Envelope, OutputEncoding::Json) => enveloped_json(tagged, original).into(),
             (ValueForm::Envelope, OutputEncoding::Avro { unique, near_duplicate, .. }) => {
                 let id = if tagged.kind == VerdictKind::Unique { unique } else { near_duplicate };
@@ -232,7 +260,9 @@ impl Writer {
                 value.into()
             }
         };
-        let mut headers: Headers = original.headers().collect();
+        // Eleven of the verdict and three of the position, at most.
+        let mut headers = Vec::with_capacity(original.record.headers.len() + 15);
+        headers.extend(original.headers());
         verdict(tagged, &mut headers);
         headers.extend(position(&tagged.input));
         Outgoing {
@@ -248,37 +278,35 @@ impl Writer {
         }
     }
 
-    fn cluster(&self, id: String, value: Option<Vec<u8>>, from: &Position) -> Outgoing<'_> {
+    fn cluster<'a>(&'a self, id: String, value: Option<Vec<u8>>, from: &'a Position) -> Outgoing<'a> {
         let (key, value) = (Some(id.into_bytes().into()), value.map(Cow::Owned));
-        Outgoing { topic: &self.topics.clusters, key, value, headers: position(from), ..Outgoing::default() }
+        let headers = position(from).collect();
+        Outgoing { topic: &self.topics.clusters, key, value, headers, ..Outgoing::default() }
     }
 
     /// The input record unchanged, with the reason in headers. Value, headers and key are dropped as far as they do not
     /// fit.
-    pub(crate) fn dead_letter(&self, letter: &DeadLetter, original: Original<'_>) -> Outgoing<'_> {
+    pub(crate) fn dead_letter<'a>(&'a self, letter: &'a DeadLetter, original: Original<'a>) -> Outgoing<'a> {
         let record = original.record;
-        let mut headers: Headers = original.headers().collect();
-        let mut add = |suffix: &str, value: String| {
-            headers.push((format!("{ERROR_HEADER_PREFIX}{suffix}"), Some(value.into_bytes())));
-        };
+        let mut headers: Vec<OutgoingHeader<'a>> = original.headers().collect();
         if let Position::Topic { topic, partition, offset } = &letter.position {
-            add("topic", topic.to_string());
-            add("partition", partition.to_string());
-            add("offset", offset.to_string());
+            headers.push(text_header(error_header!("topic"), topic.as_str()));
+            headers.push(header(error_header!("partition"), partition.to_string()));
+            headers.push(header(error_header!("offset"), offset.to_string()));
         }
         let stage = match letter.reason {
             DeadLetterReason::Undeliverable => "deliver",
             DeadLetterReason::Unreadable => "read",
             _ => "decode",
         };
-        add("stage", stage.into());
-        add("exception.class.name", letter.reason.as_str().into());
-        add("exception.message", letter.message.clone());
-        let value = original.value().map(|value| Cow::Owned(value.to_vec()));
+        headers.push(text_header(error_header!("stage"), stage));
+        headers.push(text_header(error_header!("exception.class.name"), letter.reason.as_str()));
+        headers.push(text_header(error_header!("exception.message"), &letter.message));
+        let value = original.value().map(Cow::Borrowed);
         let mut out = Outgoing {
             topic: &self.topics.dead_letter,
             partition: None,
-            key: record.key.clone().map(Cow::Owned),
+            key: record.key.as_deref().map(Cow::Borrowed),
             value,
             headers,
             // The broker may have refused the record because of its time.
@@ -288,16 +316,13 @@ impl Writer {
         let copy = record.copied();
         if copy > Copied::Whole || record.not_copied() > 0 || out.bytes() > limit {
             let bytes = record.not_copied() + out.value.take().map_or(0, |value| value.len());
-            out.headers.push((
-                format!("{ERROR_HEADER_PREFIX}value.dropped.bytes"),
-                Some(bytes.to_string().into_bytes()),
-            ));
+            out.headers.push(header(error_header!("value.dropped.bytes"), bytes.to_string()));
         }
         // Key and headers alone may be too large.
         if copy > Copied::WithoutValue || out.bytes() > limit {
             out.headers.retain(|(name, _)| name.starts_with(ERROR_HEADER_PREFIX));
             out.key = None;
-            out.headers.push((format!("{ERROR_HEADER_PREFIX}headers.dropped"), Some(b"true".to_vec())));
+            out.headers.push(text_header(error_header!("headers.dropped"), "true"));
         }
         out
     }
@@ -315,8 +340,8 @@ impl Writer {
     }
 }
 
-fn id_key(id: &ArticleId) -> Cow<'static, [u8]> {
-    Cow::Owned(id.as_str().into())
+fn id_key(id: &ArticleId) -> Cow<'_, [u8]> {
+    Cow::Borrowed(id.as_str().as_bytes())
 }
 
 /// The input headers that an article keeps on the routed topic, whose records may have `limit` bytes: all of them, or
@@ -350,7 +375,7 @@ fn too_large(position: Position, bytes: usize, limit: usize) -> DeadLetter {
     DeadLetter { position, reason: DeadLetterReason::TooLarge, message }
 }
 
-/// Whether the article's bytes are JSON and can be embedded in the envelope unchanged.
+/// True if the article's bytes are JSON and can be embedded in the envelope unchanged.
 fn is_json(original: Original<'_>) -> bool {
     match original.slice.encoding {
         PayloadEncoding::Json => true,
@@ -370,41 +395,40 @@ fn enveloped_json(tagged: &Verdict, original: Original<'_>) -> Vec<u8> {
 }
 
 /// Adds the verdict as headers, so that consumers can filter without decoding values.
-fn verdict(tagged: &Verdict, headers: &mut Headers) {
-    let mut add = |name: &str, value: String| {
-        headers.push((format!("{HEADER_PREFIX}{name}"), Some(value.into_bytes())))
-    };
-    add("verdict", tagged.kind.as_str().into());
+fn verdict<'a>(tagged: &'a Verdict, headers: &mut Vec<OutgoingHeader<'a>>) {
+    headers.push(text_header(ours!("verdict"), tagged.kind.as_str()));
     if let Some(kind) = tagged.match_type {
-        add("match-type", kind.as_str().into());
+        headers.push(text_header(ours!("match-type"), kind.as_str()));
     }
     if let Some(id) = &tagged.duplicate_of {
-        add("duplicate-of", id.to_string());
+        headers.push(text_header(ours!("duplicate-of"), id.as_str()));
     }
-    add("cluster", tagged.cluster.to_string());
-    add("canonical", tagged.canonical_id.to_string());
-    add("similarity", tagged.similarity.get().to_string());
-    add("confidence", tagged.confidence.get().to_string());
-    add("language", tagged.language.to_string());
-    add("revision", tagged.revision.to_string());
+    headers.push(header(ours!("cluster"), tagged.cluster.to_string()));
+    headers.push(text_header(ours!("canonical"), tagged.canonical_id.as_str()));
+    headers.push(header(ours!("similarity"), tagged.similarity.get().to_string()));
+    headers.push(header(ours!("confidence"), tagged.confidence.get().to_string()));
+    headers.push(text_header(ours!("language"), tagged.language.code()));
+    headers.push(header(ours!("revision"), tagged.revision.to_string()));
     if !tagged.flags.is_empty() {
         let flags: Vec<&str> = tagged.flags.iter().map(|flag| flag.as_str()).collect();
-        add("flags", flags.join(","));
+        headers.push(header(ours!("flags"), flags.join(",")));
     }
     if !tagged.related.is_empty() {
-        add("related", json::related(&tagged.related));
+        headers.push(header(ours!("related"), json::related(&tagged.related)));
     }
 }
 
 /// Headers with the position of the input record.
-fn position(position: &Position) -> Headers {
-    let Position::Topic { topic, partition, offset } = position else { return Headers::new() };
-    let header = |name: &str, value: String| (format!("{HEADER_PREFIX}{name}"), Some(value.into_bytes()));
-    vec![
-        header("topic", topic.to_string()),
-        header("partition", partition.to_string()),
-        header("offset", offset.to_string()),
-    ]
+fn position(position: &Position) -> impl Iterator<Item = OutgoingHeader<'_>> {
+    let headers = match position {
+        Position::Topic { topic, partition, offset } => Some([
+            text_header(ours!("topic"), topic.as_str()),
+            header(ours!("partition"), partition.to_string()),
+            header(ours!("offset"), offset.to_string()),
+        ]),
+        Position::File { .. } => None,
+    };
+    headers.into_iter().flatten()
 }
 
 #[cfg(test)]

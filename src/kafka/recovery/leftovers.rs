@@ -44,12 +44,12 @@ impl Holdings {
         self.lock().assigned.remove(&partition);
     }
 
-    /// Whether the store of this partition is being deleted; a new owner waits for that.
+    /// True if the store of this partition is being deleted; a new owner waits for that.
     pub(crate) fn is_deleting(&self, partition: i32) -> bool {
         self.lock().deleting.contains(&partition)
     }
 
-    /// Whether the store may be deleted. If so, no worker opens it until [`Holdings::deleted`].
+    /// True if the store may be deleted. If so, no worker opens it until [`Holdings::deleted`].
     fn may_delete(&self, partition: i32) -> bool {
         let mut partitions = self.lock();
         let free = !partitions.assigned.contains(&partition);
@@ -64,7 +64,7 @@ impl Holdings {
     }
 }
 
-/// What a directory below `stage.state` holds.
+/// The contents of a directory below `stage.state`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum StateDirectory {
     Store { partition: i32 },

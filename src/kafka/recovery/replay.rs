@@ -124,7 +124,7 @@ impl Restoring {
         }
     }
 
-    /// Whether it waits for the broker and could yield its slot: it needs no memory meanwhile.
+    /// True if it waits for the broker and could yield its slot: it needs no memory meanwhile.
     pub(crate) fn is_stalled(&self) -> bool {
         matches!(self, Restoring::Replaying(replay) if replay.is_stalled())
     }

@@ -262,7 +262,7 @@ impl Restorer {
         Ok(())
     }
 
-    /// Whether the store ends before every record that is younger than the changelog keeps tombstones.
+    /// True if the store ends before every record that is younger than the changelog keeps tombstones.
     ///
     /// Such a store is too old only if a record remains to be replayed. Offsets alone cannot show that, because at
     /// least a commit marker follows the last record. If no record remains, no tombstone was missed: every transaction
@@ -281,7 +281,7 @@ impl Restorer {
         Ok(known < young)
     }
 
-    /// Whether the log was truncated before `next` and written again since the record before it was read under `epoch`.
+    /// True if the log was truncated before `next` and written again since the record before it was read under `epoch`.
     ///
     /// On a seek with an epoch, librdkafka asks the broker where that epoch ended (KIP-320) and refuses to read from an
     /// offset beyond that end.

@@ -2,6 +2,7 @@
 //! id and computes the fingerprint; both roles, the probe and the replay use it. A record that cannot be decoded
 //! becomes a dead letter, never an error.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
@@ -34,7 +35,7 @@ pub(crate) struct Decoder {
     owner: Owner,
     /// Longer values are dead letters and are not parsed.
     limit: usize,
-    /// Whether keys are article ids: then a tombstone deletes the article that its key names.
+    /// True if keys are article ids: then a tombstone deletes the article that its key names.
     keyed_by_id: bool,
     format: InputFormat,
     payload_policy: PayloadPolicy,
@@ -192,7 +193,7 @@ impl Decoder {
         Ok(event)
     }
 
-    /// Whether the record's key is the id of an article that has none. Not if the settings name a path for the id: a
+    /// True if the record's key is the id of an article that has none. Not if the settings name a path for the id: a
     /// record without that path is a dead letter, because if keys are not ids (a site, a date) all articles of a key
     /// would become versions of one.
     fn names_by_key(&self) -> bool {
@@ -224,6 +225,20 @@ impl Decoder {
             sources.entry(Field::Id).or_insert_with(|| "the record's key".to_owned());
         }
         sources
+    }
+
+    /// The record's value as JSON, whichever format it has; `None` if it cannot be read. For people, who look for the paths
+    /// of its fields.
+    pub(crate) fn as_json<'r>(&self, record: &'r Record) -> Option<Cow<'r, [u8]>> {
+        let value = record.value.as_deref().filter(|value| value.len() <= self.limit)?;
+        match (self.format, &self.schemas) {
+            (InputFormat::Avro | InputFormat::Auto, Some(schemas)) if avro::is_framed(value) => {
+                let framed = avro::unframe(value).ok()?;
+                let datum = avro::Datum::parse(schemas.get(framed.id).ok()?, framed.datum).ok()?;
+                Some(avro::as_json(&datum).into())
+            }
+            _ => Some(value.into()),
+        }
     }
 
     /// Adds the payload. It may be longer than the record's own bytes and must fit into a record too: one that the broker

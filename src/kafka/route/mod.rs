@@ -23,7 +23,7 @@ use super::admin::ids;
 use super::admin::preflight::Preflight;
 use super::client::{PATIENCE, Quiet};
 use super::clock::now;
-use super::matching::outgoing::{Original, Writer};
+use super::matching::outgoing::{Original, Writer, borrowed};
 use super::recovery::generations::{FOLLOW_INTERVAL, Generations, LookError};
 use super::recovery::takeover::{Decisions, Disagreement, Takeover, TakeoverFacts, decide, decide_stateless};
 use super::turn::partitions::{Advanced, AssignedPartitions, Obstacle, Task};
@@ -207,7 +207,7 @@ impl Route {
         Ok(known.into_iter().find(|known| known.differs_from(id)))
     }
 
-    /// Whether this dead letter may already have been written, before the committed offset was lost.
+    /// True if this dead letter may already have been written, before the committed offset was lost.
     fn may_repeat(&self, position: &Position) -> bool {
         let Position::Topic { partition, offset, .. } = position else { return false };
         self.repeats_below.get(partition).is_some_and(|below| offset < below)
@@ -303,7 +303,7 @@ impl StageRole for Route {
                 partition: Some(*partition),
                 key: Some(key.into()),
                 value: Some(value.into()),
-                headers: headers.clone(),
+                headers: headers.iter().map(borrowed).collect(),
                 time: *time,
             },
             RouteOutput::DeadLetter { letter, record } => {

@@ -2,7 +2,7 @@
 //! decoded, and [`crate::kafka::matching::outgoing`] copies them into the envelope, so no article is parsed twice.
 //! Without a payload the record's own value goes out, byte for byte.
 
-use crate::config::{EnvelopeArticle, InputFormat, OutputFormat, ValueForm};
+use crate::config::{EnvelopeArticle, InputFormat, ValueForm, ValueFormat};
 use crate::formats::{avro, json};
 use samestory_engine::model::RawArticle;
 
@@ -62,10 +62,10 @@ impl PayloadPolicy {
     pub(crate) fn new(value: ValueForm, formats: crate::config::Formats) -> PayloadPolicy {
         match (value, formats.article, formats.output) {
             (ValueForm::Passthrough, _, _) => PayloadPolicy::Own,
-            (ValueForm::Envelope, EnvelopeArticle::Mapped, OutputFormat::Avro) => PayloadPolicy::MappedAvro,
-            (ValueForm::Envelope, EnvelopeArticle::Mapped, OutputFormat::Json) => PayloadPolicy::MappedJson,
-            (ValueForm::Envelope, EnvelopeArticle::Original, OutputFormat::Avro) => PayloadPolicy::Own,
-            (ValueForm::Envelope, EnvelopeArticle::Original, OutputFormat::Json) => match formats.input {
+            (ValueForm::Envelope, EnvelopeArticle::Mapped, ValueFormat::Avro) => PayloadPolicy::MappedAvro,
+            (ValueForm::Envelope, EnvelopeArticle::Mapped, ValueFormat::Json) => PayloadPolicy::MappedJson,
+            (ValueForm::Envelope, EnvelopeArticle::Original, ValueFormat::Avro) => PayloadPolicy::Own,
+            (ValueForm::Envelope, EnvelopeArticle::Original, ValueFormat::Json) => match formats.input {
                 InputFormat::Json => PayloadPolicy::Own,
                 InputFormat::Avro | InputFormat::Auto => PayloadPolicy::Readable,
             },

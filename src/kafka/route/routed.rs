@@ -253,7 +253,7 @@ pub(crate) fn silence(bytes: &mut [u8]) {
     }
 }
 
-/// Whether an encoded record is silent.
+/// True if an encoded record is silent.
 pub(crate) fn is_silent(bytes: &[u8]) -> bool {
     bytes.get(1).is_some_and(|kind| kind & SILENT != 0)
 }

@@ -37,7 +37,7 @@ pub(crate) struct Routing {
     pub(crate) partitions: i32,
     /// Largest record that the routed topic accepts, in bytes.
     pub(crate) limit: usize,
-    /// Whether articles without text become dead letters (`input.empty_update = "refuse"`).
+    /// True if articles without text become dead letters (`input.empty_update = "refuse"`).
     pub(crate) refuses_empty: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum RouteOutput {
 pub(crate) struct Outbox<'a> {
     topic: RawTopic<'a>,
     waiting: Vec<Waiting>,
-    /// Whether the next records only update state: match publishes nothing for them.
+    /// True if the next records only update state: match publishes nothing for them.
     silent: bool,
     outputs: Vec<RouteOutput>,
 }

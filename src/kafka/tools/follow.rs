@@ -20,12 +20,18 @@ pub struct FollowedRecord {
     pub topic: String,
     /// The record's key: an article id or a cluster id.
     pub key: String,
-    /// Whether the record has no value and retracts an earlier one.
+    /// True if the record has no value and retracts an earlier one.
     pub is_tombstone: bool,
     headers: Vec<(String, String)>,
 }
 
 impl FollowedRecord {
+    /// The value of a dead letter's header, named without its `__samestory.errors.` prefix.
+    pub fn error_header(&self, name: &str) -> Option<&str> {
+        let ours = |(key, _): &&(String, String)| key.strip_prefix("__samestory.errors.") == Some(name);
+        self.headers.iter().find(ours).map(|(_, value)| value.as_str())
+    }
+
     /// The value of a header, named without its `samestory-` prefix.
     pub fn header(&self, name: &str) -> Option<&str> {
         let ours = |(key, _): &&(String, String)| key.strip_prefix("samestory-") == Some(name);

@@ -11,6 +11,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use crate::config::Config;
 use crate::formats::fields::Field;
+use crate::formats::json;
 use samestory_engine::engine::{Batch, Incoming, Item, Output};
 use samestory_engine::{
     DeadLetterReason, Deduplicator, Lang, LanguageSource, MatchType, StoreError, VerdictKind,
@@ -53,6 +54,8 @@ pub struct Probed {
     pub distinct_ids: u64,
     /// For each field, the paths or names under which it was found, and how often.
     pub sources: BTreeMap<Field, BTreeMap<String, u64>>,
+    /// The path of every value, as `[input.fields]` writes it, with its type and how often it occurs.
+    pub paths: BTreeMap<(String, &'static str), u64>,
 }
 
 /// Why a probe failed.
@@ -130,6 +133,9 @@ pub fn probe(config: &Config, topic: &str, limit: u64) -> Result<Probed, ProbeEr
     Ok(probed)
 }
 
+/// Paths of values that are counted.
+const MOST_PATHS: usize = 500;
+
 /// Decodes records and judges their articles, in memory.
 struct RecordJudge {
     decoder: Decoder,
@@ -158,6 +164,14 @@ impl RecordJudge {
         let position = record.position(topic, partition);
         self.decoder.load_schemas(std::iter::once(record)).map_err(ProbeError::Registry)?;
         let (incoming, _) = self.decoder.decode(record, &position);
+        if let Some(value) = self.decoder.as_json(record) {
+            for path in json::paths(&value) {
+                // A topic with ids as field names has no end of paths.
+                if probed.paths.len() < MOST_PATHS || probed.paths.contains_key(&path) {
+                    *probed.paths.entry(path).or_default() += 1;
+                }
+            }
+        }
         match &incoming {
             Incoming::Article(article) => {
                 if self.ids.insert(xxhash_rust::xxh3::xxh3_64(article.id.as_str().as_bytes())) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rdkafka::ClientContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::DeliveryResult;
+use rdkafka::message::{DeliveryResult, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 
 use crate::config::Bus;
@@ -67,7 +67,24 @@ impl Sender {
         value: Option<&[u8]>,
         time: Option<EventTime>,
     ) -> Result<(), KafkaError> {
+        self.send_to(None, key, value, time, None)
+    }
+
+    /// As [`Sender::send`], to a partition and with headers.
+    ///
+    /// # Errors
+    /// As [`Sender::send`].
+    pub(crate) fn send_to(
+        &self,
+        partition: Option<i32>,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        time: Option<EventTime>,
+        headers: Option<OwnedHeaders>,
+    ) -> Result<(), KafkaError> {
         let mut record: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(&self.topic);
+        record.partition = partition;
+        record.headers = headers;
         record.key = key;
         record.payload = value;
         record.timestamp = time.map(EventTime::millis);

@@ -15,7 +15,7 @@ use crate::kafka::admin::limits::Limits;
 use crate::kafka::admin::values;
 use crate::kafka::matching::intake::{BatchReader, ItemOrigin};
 use crate::kafka::matching::outgoing::{Original, OutputEncoding, Writer};
-use crate::kafka::turn::record::{Copied, Fate, Record};
+use crate::kafka::turn::record::{Copied, Fate, OutgoingHeader, Record};
 
 /// A record of the input topic, as an ordinary consumer read it.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ pub struct Read {
     pub value: Option<Vec<u8>>,
     /// Headers in order.
     pub headers: Vec<(String, Option<Vec<u8>>)>,
-    /// Whether a topic refused the output of this record, so that it became a dead letter.
+    /// True if a topic refused the output of this record, so that it became a dead letter.
     pub refused: bool,
 }
 
@@ -78,6 +78,10 @@ pub fn replay(
         sent.extend(replay.take(read)?);
     }
     Ok((sent, replay.state()?))
+}
+
+fn owned_header((name, value): OutgoingHeader<'_>) -> (String, Option<Vec<u8>>) {
+    (name.into_owned(), value.map(Cow::into_owned))
 }
 
 /// One undisturbed process with one partition, fed record by record.
@@ -149,7 +153,7 @@ impl Replay {
             partition: out.partition,
             key: out.key.map(Cow::into_owned),
             value: out.value.map(Cow::into_owned),
-            headers: out.headers,
+            headers: out.headers.into_iter().map(owned_header).collect(),
             time: out.time.map(EventTime::millis),
         });
         let sent = sent.collect();

@@ -25,11 +25,11 @@ pub struct ExpectedEvent {
     pub offset: i64,
     /// The article's id.
     pub id: String,
-    /// What the partition has to do with the article.
+    /// The partition's task with the article.
     pub what: What,
 }
 
-/// What a partition has to do with an article.
+/// A partition's task with an article.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// Judge it.
@@ -67,7 +67,7 @@ pub fn events(value: &[u8]) -> Result<Vec<ExpectedEvent>, String> {
     Ok(events)
 }
 
-/// Whether a routed record is a relocation notice.
+/// True if a routed record is a relocation notice.
 ///
 /// # Errors
 /// It cannot be read.
@@ -76,7 +76,7 @@ pub fn is_notice(value: &[u8]) -> Result<bool, String> {
     Ok(matches!(routed_record.event, Some(RoutedEvent::Notice { .. })))
 }
 
-/// Whether a routed record only builds state, because an earlier generation has published it.
+/// True if a routed record only builds state, because an earlier generation has published it.
 pub fn is_silent(value: &[u8]) -> bool {
     routed::is_silent(value)
 }

@@ -43,14 +43,14 @@ pub(crate) enum Obstacle {
 
 /// A running partition.
 pub(crate) struct Running<R> {
-    /// What the role keeps for it.
+    /// The role's own data for the partition.
     pub(crate) state: R,
     /// A position to commit even if no record follows: nobody could find out later where the partition began.
     pub(crate) unpublished_position: Option<i64>,
     flow: Flow,
 }
 
-/// Whether a running partition is read.
+/// True if a running partition is read.
 enum Flow {
     /// It is read.
     Flowing,
@@ -141,7 +141,7 @@ impl<R> Running<R> {
     }
 }
 
-/// What a role shows of a partition, for readiness and metrics.
+/// Describes a role's partition for readiness and metrics.
 pub(crate) trait Shows {
     fn shows(&self) -> PartitionState;
 }
@@ -246,7 +246,7 @@ impl<P: Shows, R: Shows> AssignedPartitions<P, R> {
         self.tasks.iter().filter(|(_, task)| is_due(task)).map(|(&partition, _)| partition).collect()
     }
 
-    /// Whether a partition is being taken over.
+    /// True if a partition is being taken over.
     pub(crate) fn is_taking_over(&self) -> bool {
         self.tasks.values().any(is_due)
     }
@@ -285,7 +285,7 @@ impl<P: Shows, R: Shows> AssignedPartitions<P, R> {
         Task::claim_after(CLAIM_AGAIN_AFTER)
     }
 
-    /// Whether it is time to check that the topics are still those that the running partitions belong to.
+    /// True if it is time to check that the topics are still those that the running partitions belong to.
     pub(crate) fn is_topic_check_due(&mut self) -> bool {
         let interval =
             FAULTS.value(Constant::TopicIdCheckInterval, TOPIC_ID_CHECK_INTERVAL.as_millis() as u64);

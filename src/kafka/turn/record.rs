@@ -8,8 +8,11 @@ use samestory_engine::engine::Incoming;
 use samestory_engine::model::{BoundedStr, EventTime, Position};
 use samestory_engine::model::{DeadLetter, DeadLetterReason};
 
-/// Headers in order; a name may occur twice.
+/// Headers as read, in order; a name may occur twice.
 pub(crate) type Headers = Vec<(String, Option<Vec<u8>>)>;
+
+/// A header to send. An output has about twelve, and most names and values exist already: they are borrowed.
+pub(crate) type OutgoingHeader<'a> = (Cow<'a, str>, Option<Cow<'a, [u8]>>);
 
 /// Approximate encoding overhead of a header, beside its name and value.
 const HEADER: usize = 10;
@@ -66,6 +69,19 @@ impl Copied {
 }
 
 impl Record {
+    /// A record without any content.
+    pub(crate) const NOTHING: Record = Record {
+        offset: 0,
+        leader_epoch: None,
+        time: None,
+        log_time: None,
+        key: None,
+        value: None,
+        headers: Vec::new(),
+        headers_dropped: 0,
+        fate: None,
+    };
+
     pub(crate) fn bytes(&self) -> usize {
         length(&self.key) + length(&self.value) + weight(&self.headers)
     }
@@ -158,7 +174,7 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) partition: Option<i32>,
     pub(crate) key: Option<Cow<'a, [u8]>>,
     pub(crate) value: Option<Cow<'a, [u8]>>,
-    pub(crate) headers: Headers,
+    pub(crate) headers: Vec<OutgoingHeader<'a>>,
     /// The time of sending if absent.
     pub(crate) time: Option<EventTime>,
 }
@@ -173,8 +189,13 @@ impl Outgoing<'_> {
 }
 
 /// Encoded size of headers.
-pub(crate) fn weight(headers: &Headers) -> usize {
-    headers.iter().map(|(name, value)| HEADER + name.len() + length(value)).sum()
+pub(crate) fn weight<N: AsRef<str>, V: AsRef<[u8]>>(headers: &[(N, Option<V>)]) -> usize {
+    headers.iter().map(weight_of_one).sum()
+}
+
+/// Encoded size of a header.
+pub(crate) fn weight_of_one<N: AsRef<str>, V: AsRef<[u8]>>((name, value): &(N, Option<V>)) -> usize {
+    HEADER + name.as_ref().len() + length(value)
 }
 
 fn length(bytes: &Option<impl AsRef<[u8]>>) -> usize {

@@ -62,6 +62,8 @@ pub(crate) struct RecordSource {
     read_errors: ReadErrors,
     /// Read errors since [`RecordSource::take_error_count`].
     error_count: u64,
+    /// Whether an operator has paused the role, so that no partition is fetched.
+    held: bool,
 }
 
 impl RecordSource {
@@ -88,6 +90,7 @@ impl RecordSource {
             longest,
             read_errors: ReadErrors::default(),
             error_count: 0,
+            held: false,
         })
     }
 
@@ -201,7 +204,9 @@ impl RecordSource {
     /// Starts reading an assigned partition at an offset.
     pub(crate) fn start(&mut self, partition: i32, offset: i64) -> Result<(), KafkaError> {
         self.seek(&BTreeMap::from([(partition, offset)]))?;
-        self.consumer.resume(&self.list([partition]))?;
+        if !self.held {
+            self.consumer.resume(&self.list([partition]))?;
+        }
         self.flowing.insert(partition, offset);
         self.done.insert(partition, offset);
         Ok(())
@@ -244,6 +249,25 @@ impl RecordSource {
         let why = self.read_errors.last_error().to_owned();
         let fate = Some(Fate::Unreadable { first, why });
         self.accept(partition, Record { offset: next - 1, fate, ..Record::default() });
+        Ok(())
+    }
+
+    /// Stops fetching all partitions, or fetches them again. Records that were collected and not judged are read again.
+    pub(crate) fn hold(&mut self, held: bool) -> Result<(), KafkaError> {
+        if self.held == held {
+            return Ok(());
+        }
+        let flowing = self.list(self.flowing.keys().copied());
+        match held {
+            true => {
+                self.consumer.pause(&flowing)?;
+                if self.count > 0 {
+                    self.rewind(&BTreeMap::new())?;
+                }
+            }
+            false => self.consumer.resume(&flowing)?,
+        }
+        self.held = held;
         Ok(())
     }
 
@@ -291,7 +315,7 @@ impl RecordSource {
         clients::offset_in(&answer, &self.topic, partition)
     }
 
-    /// Whether the group has a committed offset for any of these partitions.
+    /// True if the group has a committed offset for any of these partitions.
     pub(crate) fn any_committed(&self, partitions: impl Iterator<Item = i32>) -> Result<bool, KafkaError> {
         let list = self.list(partitions);
         if list.count() == 0 {
@@ -334,7 +358,7 @@ impl RecordSource {
         self.done.iter().filter_map(lag).collect()
     }
 
-    /// Whether no broker is reachable.
+    /// True if no broker is reachable.
     pub(crate) fn is_away(&self) -> bool {
         self.consumer.context().statistics().away
     }

@@ -10,9 +10,9 @@ use super::txn::CommittedTxn;
 
 /// A role's part of the turn.
 pub(crate) trait StageRole {
-    /// What it keeps for a partition whose state is being prepared.
+    /// The role's data for a partition whose state is being prepared.
     type Preparing: Shows;
-    /// What it keeps for a running partition.
+    /// The role's data for a running partition.
     type Running: Shows;
     /// A plan for a batch that is not committed yet.
     type Planned;

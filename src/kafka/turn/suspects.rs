@@ -18,7 +18,7 @@ pub(crate) struct Suspects {
     most: usize,
     /// By partition and offset, records that were refused alone, and the dead letter to try next.
     condemned: BTreeMap<(i32, i64), Fate>,
-    /// Whether the topic limits were read since the last commit.
+    /// True if the topic limits were read since the last commit.
     pub(crate) limits_read: bool,
     /// The broker refused the smallest dead letter, and readiness reports that.
     pub(crate) blocked: bool,

@@ -89,7 +89,7 @@ fn classify(error: KafkaError, step: TxnStep, age: Duration, timeout: Duration) 
     }
 }
 
-/// Whether the broker refused a record because of its content, and not because of the broker's own state.
+/// True if the broker refused a record because of its content, and not because of the broker's own state.
 fn is_refusal(error: &KafkaError) -> bool {
     use RDKafkaErrorCode as Code;
     if FAULTS.has(Mutant::RetryRefused) {
@@ -149,13 +149,13 @@ impl Deliveries {
 impl ClientContext for Deliveries {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         match self.abandoned.load(Ordering::Relaxed) {
-            true => tracing::debug!(facility, "client library, of an abandoned producer: {message}"),
+            true => tracing::debug!(facility, "librdkafka, abandoned producer: {message}"),
             false => clients::log(level, facility, message),
         }
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::debug!(%error, reason, "producer");
+        tracing::debug!(%error, reason, "producer error");
         self.reported().connection_error = Some(reason.to_owned());
     }
 }
@@ -249,7 +249,7 @@ impl TxnProducer {
         }
     }
 
-    /// Whether it can begin another transaction.
+    /// True if it can begin another transaction.
     pub(crate) fn is_usable(&self) -> bool {
         self.usable
     }
@@ -289,7 +289,7 @@ impl TxnProducer {
 /// A commit that begins late still has the time for a question and its answer.
 const COMMIT_AT_LEAST: Duration = Duration::from_secs(2);
 
-/// What became of offsets that were sent.
+/// The result of sending offsets.
 enum OffsetsSent {
     Answered(Result<(), KafkaError>),
     /// Nothing, in time.
@@ -344,13 +344,13 @@ pub(crate) struct Offsets<'a> {
 impl Txn<'_> {
     /// Adds a record to the transaction.
     pub(crate) fn send(&mut self, record: &Outgoing<'_>) -> Result<(), TxnError> {
-        let headers = record
-            .headers
-            .iter()
-            .fold(OwnedHeaders::new_with_capacity(record.headers.len()), |headers, (key, value)| {
+        let mut outgoing: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(record.topic);
+        outgoing.headers = (!record.headers.is_empty()).then(|| {
+            let headers = OwnedHeaders::new_with_capacity(record.headers.len());
+            record.headers.iter().fold(headers, |headers, (key, value)| {
                 headers.insert(Header { key, value: value.as_deref() })
-            });
-        let mut outgoing: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(record.topic).headers(headers);
+            })
+        });
         outgoing.partition = record.partition;
         outgoing.key = record.key.as_deref();
         outgoing.payload = record.value.as_deref();
@@ -425,7 +425,7 @@ impl Txn<'_> {
             }
         }
         FAULTS.reach(Point::Offsets);
-        // Without a limit librdkafka would ask an absent coordinator for ever. Once the transaction's time is over, the broker
+        // Without a limit librdkafka would ask an absent coordinator forever. Once the transaction's time is over, the broker
         // has decided, and only a new owner can find out how.
         let patience = match FAULTS.has(Mutant::UnboundedCalls) {
             true => Timeout::Never,
@@ -433,7 +433,7 @@ impl Txn<'_> {
         };
         self.producer.producer.commit_transaction(patience).map_err(|error| {
             let classified = self.classified(error, TxnStep::Commit);
-            // Whatever it is now, it is not ours to abort unless the library asks for that.
+            // Whatever it is now, it is not ours to abort unless librdkafka asks for that.
             self.settled = !matches!(classified, TxnError::Retry(_));
             self.producer.usable = !self.settled;
             classified

@@ -26,7 +26,7 @@ const ONE_OFFSET: Duration = Duration::from_secs(10);
 /// Time limit for the whole search for the end of a batch.
 const SEARCH: Duration = Duration::from_secs(60);
 
-/// Whether the error is about the content of a batch.
+/// True if the error is about the content of a batch.
 pub(crate) fn is_read_error(error: &KafkaError) -> bool {
     use RDKafkaErrorCode as Code;
     matches!(

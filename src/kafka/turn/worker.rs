@@ -24,6 +24,7 @@ use super::suspects::Suspects;
 use super::txn::{ConnectError, Offsets, TxnError, TxnProducer};
 use super::unreadable::{Jam, Probe};
 use crate::kafka::admin::limits::Limits;
+use crate::kafka::admin::notes::PausedRoles;
 use crate::kafka::client as clients;
 use crate::kafka::client::{Role, WorkerId};
 use crate::kafka::recovery::leftovers::Holdings;
@@ -33,7 +34,7 @@ use crate::kafka::{RunCounters, RunError};
 /// Failures in a row before it gives up: of a batch until the worker restarts, of the worker until the process exits.
 const RETRIES: u32 = 20;
 
-/// What the workers of a process share: the request to stop, the status board, the store registry and the limits.
+/// Shared by the workers of a process: the request to stop, the status board, the store registry and the limits.
 #[derive(Clone)]
 pub(crate) struct WorkerContext {
     pub(crate) stop: Stop,
@@ -46,6 +47,8 @@ pub(crate) struct WorkerContext {
     pub(crate) slots: RestoreSlots,
     /// The partitions assigned to the process.
     pub(crate) holdings: Holdings,
+    /// The roles that an operator has paused.
+    pub(crate) pauses: PausedRoles,
 }
 
 impl WorkerContext {
@@ -269,7 +272,12 @@ impl<'a, S: StageRole> Worker<'a, S> {
         if let Some(jam) = jams.into_iter().find(|jam| self.may_skip(jam)) {
             self.skip(jam);
         }
-        let batch = match self.source.take() {
+        let held = self.context.pauses.holds(self.role);
+        self.source.hold(held).map_err(|error| {
+            WorkerExit::Restart(format!("cannot pause or resume the partitions: {error}"))
+        })?;
+        let taken = if held { None } else { self.source.take() };
+        let batch = match taken {
             Some(batch) => self.narrowed(batch),
             None if self.has_pending_commit() => {
                 self.source.membership().map(|membership| Collected { records: BTreeMap::new(), membership })
@@ -284,7 +292,7 @@ impl<'a, S: StageRole> Worker<'a, S> {
         Ok(())
     }
 
-    /// Whether there is something to commit even without new records.
+    /// True if there is something to commit even without new records.
     fn has_pending_commit(&self) -> bool {
         self.stage.partitions().unpublished_positions().next().is_some()
     }
@@ -359,7 +367,7 @@ impl<'a, S: StageRole> Worker<'a, S> {
         }
     }
 
-    /// Whether it is time to skip an unreadable batch. Only batches of the raw topic are skipped: what route has
+    /// True if it is time to skip an unreadable batch. Only batches of the raw topic are skipped: what route has
     /// written to the routed topic must not be lost.
     fn may_skip(&self, jam: &Jam) -> bool {
         let patience = self.bus.unreadable_after.filter(|_| self.role != Role::Match);

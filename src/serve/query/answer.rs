@@ -24,7 +24,7 @@ pub(super) struct Answered {
     pub(super) unanswered: BTreeSet<String>,
 }
 
-/// What was asked for.
+/// The answer to one kind of question.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(super) enum AnswerBody {
@@ -90,11 +90,14 @@ pub(super) struct SimilarArticle {
     pub(super) id: ArticleId,
     pub(super) title: Option<String>,
     pub(super) host: Option<String>,
+    /// As on the bus.
+    pub(super) similarity: Fraction,
+    /// The same under an older name.
     pub(super) similarity_score: Fraction,
     pub(super) match_type: Resemblance,
 }
 
-/// What an article is to the one asked about. `rewritten` is reported as `near`, as verdicts do.
+/// How an article relates to the one asked about. `rewritten` is reported as `near`, as in verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Resemblance {
@@ -112,7 +115,7 @@ pub(super) enum Resemblance {
 /// A cluster and its members.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ClusterAnswer {
-    pub(super) id: String,
+    pub(super) cluster_id: String,
     pub(super) language: Lang,
     pub(super) canonical_id: Option<ArticleId>,
     pub(super) size: u64,
@@ -121,9 +124,23 @@ pub(super) struct ClusterAnswer {
     #[serde(deserialize_with = "event_time")]
     pub(super) last_seen: EventTime,
     pub(super) hosts: Vec<String>,
-    pub(super) members: Vec<ArticleId>,
+    pub(super) members: Vec<MemberAnswer>,
+    pub(super) split_from: Option<String>,
+    pub(super) canonical_changed_from: Option<ArticleId>,
     /// Whether it has more members than are listed.
     pub(super) more: bool,
+}
+
+/// A member of a cluster, as in cluster records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct MemberAnswer {
+    pub(super) id: ArticleId,
+    pub(super) title: Option<String>,
+    pub(super) host: Option<String>,
+    pub(super) url: Option<String>,
+    #[serde(deserialize_with = "optional_time")]
+    pub(super) published_at: Option<EventTime>,
+    pub(super) match_type: Option<MatchType>,
 }
 
 /// The verdict that a text would get.
@@ -214,7 +231,7 @@ impl AnswerBody {
 
 fn merge_rankings(mut all: Vec<SimilarArticle>, limit: usize) -> Vec<SimilarArticle> {
     all.sort_by(|a, b| {
-        let rank = |one: &SimilarArticle| Reverse(one.similarity_score);
+        let rank = |one: &SimilarArticle| Reverse(one.similarity);
         rank(a).cmp(&rank(b)).then_with(|| a.id.cmp(&b.id))
     });
     let mut named = BTreeSet::new();
@@ -242,6 +259,7 @@ mod tests {
             id: ArticleId::new(id).unwrap(),
             title: None,
             host: None,
+            similarity: Fraction::new(score),
             similarity_score: Fraction::new(score),
             match_type: Resemblance::Similar,
         }

@@ -103,7 +103,7 @@ struct Sides<T> {
     b: T,
 }
 
-/// What the measures are held against.
+/// The thresholds that the measures are compared with.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Thresholds {
     threshold: f64,

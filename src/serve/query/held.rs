@@ -32,7 +32,7 @@ impl HeldPartitions {
         self.of.map(|of| (0..of).filter(|partition| !self.partitions.contains(partition)).collect())
     }
 
-    /// Whether this partition was searched; for `None`, whether all of them were.
+    /// True if this partition was searched; for `None`, if all of them were.
     pub(super) fn covers(&self, partition: Option<i32>) -> bool {
         match partition {
             Some(partition) => self.partitions.contains(&partition),

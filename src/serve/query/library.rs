@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use super::SimilarParams;
 use super::answer::{
     AnswerBody, Answered, ArticleAnswer, CheckAnswer, ClusterAnswer, FingerprintAnswer, InputAnswer,
-    SimilarAnswer, SimilarArticle,
+    MemberAnswer, SimilarAnswer, SimilarArticle,
 };
 use super::held::HeldPartitions;
 use super::question::Question;
@@ -43,7 +43,7 @@ pub struct Library {
 
 /// The answer of this process.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct LocalAnswer {
     pub(super) result: Result<Answered, ProblemDetails>,
     /// The partitions that were searched.
     pub(super) held: HeldPartitions,
@@ -74,7 +74,7 @@ impl Library {
     }
 
     /// Answers from the local stores.
-    pub(super) fn answer(&self, question: &Question) -> Answer {
+    pub(super) fn answer(&self, question: &Question) -> LocalAnswer {
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -96,19 +96,19 @@ impl Library {
                 partitions: lease.partitions().into_iter().collect(),
                 of: lease.partition_count(),
             };
-            return Answer { result, held };
+            return LocalAnswer { result, held };
         }
     }
 
-    /// Whether a peer may have a better answer. "Not found" is final only when every partition was searched.
-    pub(super) fn needs_peers(&self, answer: &Answer) -> bool {
+    /// True if a peer may have a better answer. "Not found" is final only when every partition was searched.
+    pub(super) fn needs_peers(&self, answer: &LocalAnswer) -> bool {
         match &answer.result {
             Ok(answered) => !self.is_complete(&answered.body, &answer.held),
             Err(problem) => problem.is_unknown() && !answer.held.covers(None),
         }
     }
 
-    /// Whether an answer from these partitions is final. An article and everything similar to it live in one
+    /// True if an answer from these partitions is final. An article and everything similar to it live in one
     /// partition, but a `unique` verdict is final only if the partition of its language was searched.
     pub(super) fn is_complete(&self, answer: &AnswerBody, held: &HeldPartitions) -> bool {
         match answer {
@@ -119,7 +119,7 @@ impl Library {
         }
     }
 
-    /// Whether an id lives in at most one partition. Route guarantees that; crawlers that choose partitions
+    /// True if an id lives in at most one partition. Route guarantees that; crawlers that choose partitions
     /// may not.
     pub(super) fn has_one_partition_per_id(&self) -> bool {
         self.config.bus.mode == Mode::Routed
@@ -250,6 +250,7 @@ impl StoreReader<'_> {
             id: document.id.clone(),
             title: document.title.as_ref().map(ToString::to_string),
             host: document.host.as_ref().map(ToString::to_string),
+            similarity: score,
             similarity_score: score,
             match_type: comparison.relation.into(),
         });
@@ -270,21 +271,24 @@ impl StoreReader<'_> {
             if store.progress()?.partition() != partition {
                 continue;
             }
-            let names = |numbers: &[DocumentNumber]| -> Result<Vec<ArticleId>, StoreError> {
-                let documents = store.documents(language, numbers)?;
-                Ok(documents.into_iter().flatten().map(|document| document.id).collect())
-            };
             if let Some(cluster) = store.cluster(language, number)? {
                 let members = store.members(language, number, Order::Ascending, None, MEMBERS)?;
                 return Ok(ClusterAnswer {
-                    id: cluster.id.to_string(),
+                    cluster_id: cluster.id.to_string(),
                     language,
-                    canonical_id: names(&[cluster.canonical])?.pop(),
+                    canonical_id: store.document(language, cluster.canonical)?.map(|document| document.id),
                     size: cluster.size,
                     first_seen: cluster.first_seen,
                     last_seen: cluster.last_seen,
                     hosts: cluster.hosts.iter().map(ToString::to_string).collect(),
-                    members: names(&members.numbers)?,
+                    members: store
+                        .documents(language, &members.numbers)?
+                        .into_iter()
+                        .flatten()
+                        .map(MemberAnswer::from)
+                        .collect(),
+                    split_from: cluster.split_from.map(|cluster| cluster.to_string()),
+                    canonical_changed_from: cluster.canonical_changed_from,
                     more: members.more,
                 });
             }
@@ -293,14 +297,16 @@ impl StoreReader<'_> {
                 && document.cluster == number
             {
                 return Ok(ClusterAnswer {
-                    id: id.to_owned(),
+                    cluster_id: id.to_owned(),
                     language,
                     canonical_id: Some(document.id.clone()),
                     size: 1,
                     first_seen: document.event_time,
                     last_seen: self.last_seen(store, &document)?,
                     hosts: document.host.iter().map(ToString::to_string).collect(),
-                    members: vec![document.id],
+                    members: vec![document.into()],
+                    split_from: None,
+                    canonical_changed_from: None,
                     more: false,
                 });
             }
@@ -359,6 +365,19 @@ impl StoreReader<'_> {
             flags: prepared.flags,
             candidates: judged.candidates,
         })
+    }
+}
+
+impl From<Document> for MemberAnswer {
+    fn from(document: Document) -> MemberAnswer {
+        MemberAnswer {
+            id: document.id,
+            title: document.title.as_ref().map(ToString::to_string),
+            host: document.host.as_ref().map(ToString::to_string),
+            url: document.url.as_ref().map(ToString::to_string),
+            published_at: document.published_at,
+            match_type: document.judgement.match_type,
+        }
     }
 }
 

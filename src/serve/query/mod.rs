@@ -38,8 +38,8 @@ use crate::status::Guard;
 use answer::{AnswerBody, Answered, FingerprintAnswer};
 use explain::{ExplainRequest, Explanation};
 use held::HeldPartitions;
-use library::Answer;
 pub use library::Library;
+use library::LocalAnswer;
 use peers::{FORWARDED, PeerReplies, PeerReply, Peers};
 use question::Question;
 
@@ -125,7 +125,7 @@ async fn authorise(State(api): State<Api>, request: Request, next: Next) -> Resp
     next.run(request).await
 }
 
-/// Whether a `Host` header names this API. This stops DNS rebinding, where a foreign web page resolves its
+/// True if a `Host` header names this API. This stops DNS rebinding, where a foreign web page resolves its
 /// own host name to our address and reads our responses through the browser. It cannot do so with an IP
 /// address, `localhost`, or a name that the operator lists.
 fn is_own_host(host: &str, listed: &[String]) -> bool {
@@ -237,7 +237,8 @@ impl Api {
             Ok(admitted) => admitted,
             Err(problem) => return ProblemDetails::into_response(problem),
         };
-        let Answer { result, held } = self.answer_with_peers(question, forwarded, &Arc::new(permit)).await;
+        let LocalAnswer { result, held } =
+            self.answer_with_peers(question, forwarded, &Arc::new(permit)).await;
         let mut response = match result {
             Ok(answered) => json_response(StatusCode::OK, &answered),
             Err(problem) => problem.into_response(),
@@ -249,11 +250,16 @@ impl Api {
     }
 
     /// Answers from the local stores and, if they may not have everything, from the peers too.
-    async fn answer_with_peers(&self, question: Question, forwarded: bool, permit: &Arc<Permit>) -> Answer {
+    async fn answer_with_peers(
+        &self,
+        question: Question,
+        forwarded: bool,
+        permit: &Arc<Permit>,
+    ) -> LocalAnswer {
         let (library, own) = (Arc::clone(&self.library), question.clone());
         let here = self.work(permit, move || library.answer(&own)).await;
-        let mut here =
-            here.unwrap_or_else(|problem| Answer { result: Err(problem), held: HeldPartitions::default() });
+        let mut here = here
+            .unwrap_or_else(|problem| LocalAnswer { result: Err(problem), held: HeldPartitions::default() });
         if forwarded || !self.library.needs_peers(&here) {
             return here;
         }

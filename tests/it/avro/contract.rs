@@ -60,8 +60,8 @@ const TOPICS: [Topic; 8] = [
     },
     Topic {
         name: "samestory.generations",
-        key: "`stage.app`/generation, UTF-8",
-        value: "internal: generation-end records in JSON, with the final offsets of a generation",
+        key: "`stage.app`/…, UTF-8",
+        value: "internal: generation-end records with the final offsets of a generation, an operator's pause, and the settings behind each `config` hash, in JSON",
         cleanup: "compact",
     },
 ];
@@ -97,6 +97,82 @@ const DEAD_LETTER_HEADERS: [(&str, &str); 8] = [
     ("__samestory.errors.value.dropped.bytes", "Only if the value was too large to be copied: its length."),
     ("__samestory.errors.headers.dropped", "Only if key and headers were too large as well: `true`."),
 ];
+
+/// Whether what a field says about an article or a cluster may change later. A record never changes; a later one replaces it.
+/// A path ends at the first field that answers for those inside it.
+const CHANGES: [(&str, &str, &str); 32] = [
+    ("raw-article", "id", "no: another id is another article"),
+    ("raw-article", "", "yes, with each version that the crawler sends"),
+    ("tagged-article", "id", "no"),
+    (
+        "tagged-article",
+        "verdict",
+        "only in a later record of the article: its text changed, it was sent again, or it had expired. The record on the other topic is then followed by a tombstone",
+    ),
+    ("tagged-article", "match_type", "as `verdict`"),
+    (
+        "tagged-article",
+        "duplicate_of",
+        "as `verdict`. The article that it names may be deleted or expire; this article is not published again for that",
+    ),
+    ("tagged-article", "similarity", "as `verdict`"),
+    ("tagged-article", "containment", "as `verdict`"),
+    ("tagged-article", "confidence", "as `verdict`"),
+    ("tagged-article", "cluster_id", "as `verdict`; an id is never reused"),
+    (
+        "tagged-article",
+        "canonical_id",
+        "yes, without a new record of the article: the cluster's last record has the current one",
+    ),
+    (
+        "tagged-article",
+        "revision",
+        "grows by one with each new text; 0 again after the article expired or changed its language",
+    ),
+    ("tagged-article", "language", "only in a later record, with a new text"),
+    ("tagged-article", "language_source", "as `language`"),
+    ("tagged-article", "declared_language", "in each record as the crawler sends it"),
+    ("tagged-article", "related", "as `verdict`"),
+    ("tagged-article", "evidence", "as `verdict`"),
+    ("tagged-article", "flags", "as `verdict`; new flags may be added"),
+    (
+        "tagged-article",
+        "config",
+        "in records after a change of the settings; `samestory config show` resolves it",
+    ),
+    ("tagged-article", "input", "in each record: it names the version"),
+    (
+        "tagged-article",
+        "received_at",
+        "in each record: it belongs to the version. A replay of the log gives the same time",
+    ),
+    ("tagged-article", "article", "in each record as the crawler sends it"),
+    ("tagged-article", "original", "in each record as the crawler sends it"),
+    ("cluster", "cluster_id", "no; never reused"),
+    (
+        "cluster",
+        "canonical_id",
+        "yes: another article joins that ranks higher, or the canonical is deleted, changes or expires",
+    ),
+    ("cluster", "size", "yes, in both directions"),
+    ("cluster", "first_seen", "yes, when the earliest member leaves or an older one joins"),
+    ("cluster", "last_seen", "yes"),
+    ("cluster", "hosts", "yes"),
+    ("cluster", "members", "yes; what is said of one member as in its tagged article"),
+    ("cluster", "canonical_changed_from", "yes, with each election"),
+    ("cluster", "split_from", "no; the cluster that it names may be gone"),
+];
+
+/// The answer for a field of one of the schemas; none where the topic is internal.
+fn later(file: &str, path: &str) -> Option<&'static str> {
+    let name = path.split(['.', '[']).next().unwrap_or_default();
+    let of_file = CHANGES.iter().filter(|(schema, _, _)| *schema == file);
+    let found = of_file.clone().find(|(_, field, _)| *field == name);
+    let answer = found.or_else(|| of_file.clone().find(|(_, field, _)| field.is_empty()));
+    let is_public = of_file.count() > 0;
+    assert!(answer.is_some() || !is_public, "may {file}.{path} change later? Say it in CHANGES");
+    answer.map(|(_, _, answer)| *answer)
+}
 
 /// A field of an Avro record.
 struct Field<'s> {
@@ -191,6 +267,8 @@ pub(super) fn contract() -> String {
         line(&format!("| `{header}` | `{place}` | {doc} |"));
     }
     line("");
+    line("A header changes when its field does; the tables below say when that is.");
+    line("");
     line("## Headers of other records");
     line("");
     line(
@@ -200,6 +278,21 @@ pub(super) fn contract() -> String {
         "`samestory-partition` and `samestory-offset`: the position of the raw record that caused them. A tombstone for a cluster",
     );
     line("carries `samestory-canonical` if one member is left.");
+    line("");
+    line("## Tombstones of a delete");
+    line("");
+    line(
+        "A delete of a known id writes two tombstones: one to `samestory.unique` and one to `samestory.near-duplicate`, whichever of them",
+    );
+    line(
+        "holds the article, because a former home may have published it on the other one. With `output.topics = \"single\"` it writes one.",
+    );
+    line(
+        "A delete of an id that is not known, was never published or has expired writes none, and neither does a repeated delete. If",
+    );
+    line(
+        "the article was in a cluster, the clusters topic gets the cluster without it, or a tombstone if fewer than two members are left.",
+    );
     line("");
     line("## Expiry");
     line("");
@@ -235,26 +328,35 @@ pub(super) fn contract() -> String {
         let also = if file == "change" { String::new() } else { format!(", `schemas/{file}.schema.json`") };
         line(&format!("`schemas/{file}.avsc`{also}. {}", text("doc")));
         line("");
-        line("| field | type | meaning |");
-        line("|---|---|---|");
+        match file {
+            "change" => {
+                line("| field | type | meaning |");
+                line("|---|---|---|");
+            }
+            _ => {
+                line("| field | type | meaning | may this change later? |");
+                line("|---|---|---|---|");
+            }
+        }
         let mut rows = Vec::new();
-        describe(&schema, "", &mut rows);
+        describe(file, &schema, "", &mut rows);
         rows.iter().for_each(|row| line(row));
     }
     out
 }
 
 /// Adds a row for each field of a record, and for the fields of nested records.
-fn describe(record: &Value, path: &str, rows: &mut Vec<String>) {
+fn describe(file: &str, record: &Value, path: &str, rows: &mut Vec<String>) {
     for field in fields(record) {
         let path = format!("{path}{}", field.name);
         let (kind, inner) = named(field.kind);
         let absent = if field.has_default { ", may be absent" } else { "" };
-        rows.push(format!("| `{path}` | {kind}{absent} | {} |", field.doc));
+        let later = later(file, &path).map(|answer| format!(" {answer} |")).unwrap_or_default();
+        rows.push(format!("| `{path}` | {kind}{absent} | {} |{later}", field.doc));
         // RawArticle has a section of its own.
         if let Some(inner) = inner.filter(|inner| inner.get("name").is_none_or(|name| name != "RawArticle")) {
             let each = if kind.contains("array") { "[]" } else { "" };
-            describe(inner, &format!("{path}{each}."), rows);
+            describe(file, inner, &format!("{path}{each}."), rows);
         }
     }
 }

@@ -23,7 +23,7 @@ struct Written {
     kind: u8,
     /// Its position among the fields.
     place: u32,
-    /// Whether an optional field is present at all.
+    /// True if an optional field is present at all.
     left_out: bool,
 }
 

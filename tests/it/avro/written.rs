@@ -58,6 +58,7 @@ fn tagged() -> Verdict {
         flags: vec![Flag::ShortText, Flag::Review],
         config: 0x9f2c,
         input: Position::Topic { topic: BoundedStr::new("articles.raw"), partition: 3, offset: 1 << 40 },
+        received_at: Some(EventTime::from_millis(1_772_431_900_000)),
     }
 }
 
@@ -85,6 +86,8 @@ fn an_envelope_matches_its_schema() {
         let Value::Array(related) = member(&read, "related") else { panic!("{read:?}") };
         assert_eq!(text(member(&related[0], "relation")).as_deref(), Some("same-template"));
         assert_eq!(*member(member(&read, "input"), "offset"), Value::Long(1 << 40));
+        let received_at = Value::Union(1, Box::new(Value::TimestampMillis(1_772_431_900_000)));
+        assert_eq!(*member(&read, "received_at"), received_at);
         let (article, original) = (member(&read, "article"), member(&read, "original"));
         match part {
             ArticlePart::Mapped(_) => {

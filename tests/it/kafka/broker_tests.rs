@@ -55,7 +55,7 @@ fn a_broker_ends_with_the_process_that_it_was_started_for() {
     process.wait().unwrap();
 }
 
-/// Whether a process with this id exists and is not a zombie.
+/// True if a process with this id exists and is not a zombie.
 fn runs(pid: &str) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
 }

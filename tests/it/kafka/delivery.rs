@@ -163,7 +163,7 @@ fn live_without_their_broker(mutant: &str) -> [bool; 2] {
     alive
 }
 
-/// A broker that went away inside a transaction ended the process: librdkafka asks for the coordinator for ever, whatever
+/// A broker that went away inside a transaction ended the process: librdkafka asks for the coordinator forever, whatever
 /// time it is given (librdkafka#5456), and the commit had no time limit. Pods were restarted until the broker was back.
 #[test]
 fn a_broker_that_goes_away_inside_a_transaction_does_not_end_the_process() {

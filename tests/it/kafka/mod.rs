@@ -18,7 +18,7 @@ mod clocks;
 mod faults;
 // A TCP proxy that fails on demand.
 pub(crate) mod proxy;
-// What the proxy does to a real client.
+// Effects of the proxy on a real client.
 mod proxy_tests;
 // A schema registry for tests that never outlives the test process.
 pub(crate) mod registry;
@@ -41,6 +41,8 @@ mod inputs;
 mod interop;
 // Health, readiness and metrics.
 mod ops;
+// The operator's commands: reconcile, dead letters, erasure, pause and drain.
+mod operator;
 // Takeover of a partition when its topics, its changelog or its state have changed.
 mod recovery;
 // Route without its offsets, new and recreated raw partitions, articles that change their language.

@@ -1,4 +1,4 @@
-//! What operators' tools see: probes, readiness with its reasons, metrics; and clients that behave badly.
+//! The stage as operators' tools see it: probes, readiness with its reasons, metrics; and clients that behave badly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;

@@ -268,6 +268,11 @@ impl Model {
                 vec![Output::DeadLetter(letter.clone())]
             }
         };
+        for output in &mut outputs {
+            if let Output::Tagged(tagged) = output {
+                tagged.received_at = item.log_time.or(item.time);
+            }
+        }
         for key in touched {
             let published = self.published_at(self.stream_time(key.0).max(self.item_time));
             let Some((group, size, previous)) = before.get(&key) else { continue };
@@ -904,6 +909,7 @@ impl Model {
             flags,
             config: self.settings.config,
             input: position.clone(),
+            received_at: None,
         }))];
         for other in [OutputTopic::Unique, OutputTopic::NearDuplicate] {
             if other != outlet && left.contains(&other) {
@@ -945,6 +951,7 @@ impl Model {
             flags,
             config: self.settings.config,
             input: position.clone(),
+            received_at: None,
         };
         let own = self.settings.languages.get(&held.language).unwrap_or(&self.settings.default);
         let published = self.published_at(Some(at));
@@ -1026,7 +1033,9 @@ impl Model {
         if own.algorithm == Algorithm::Combined {
             let new = &article.fingerprint;
             let inside = |part: &Fingerprint, whole: &Fingerprint, share: f64| {
-                share >= own.rules.containment_threshold
+                let sampled = part.sample.found_in(&whole.sample);
+                let sampled = sampled.share().filter(|_| sampled.of >= 8);
+                share.max(sampled.unwrap_or(0.0)) >= own.rules.containment_threshold
                     && f64::from(part.shingles) <= 0.6 * f64::from(whole.shingles)
             };
             let held: BTreeSet<DocumentNumber> = pairs
@@ -1049,15 +1058,17 @@ impl Model {
                 .filter(|(_, pair)| mostly(pair) && unchanged(pair))
                 .map(|(old, _)| old.cluster)
                 .collect();
+            let mut common = Vec::new();
             for (document, pair) in &mut pairs {
                 let old = &document.fingerprint;
                 let part = digest && inside(old, new, pair.containment_of_old)
                     || inside(new, old, pair.containment) && self.is_digest(document, new, pair);
                 pair.evidence.set(Measure::Digest, part.then_some(1.0));
-                let rare =
+                let (rare, usual) =
                     self.rare(document, &article.fingerprint, pair.containment, &alike, &stored, &posted);
                 let hopeless = pair.log_odds + own.weights.most(Measure::Rare) < -5.0;
                 pair.evidence.set(Measure::Rare, rare.filter(|_| !hopeless));
+                common.push(usual && !hopeless && pair.similarity < 0.8);
             }
             let unrelated =
                 |pair: &Comparison| pair.evidence.get(Measure::Titles).is_some_and(|share| share < 0.25);
@@ -1068,15 +1079,18 @@ impl Model {
                 })
                 .map(|(document, _)| document.fingerprint.title.values().to_vec())
                 .collect();
-            for (document, pair) in &mut pairs {
+            for ((document, pair), common) in pairs.iter_mut().zip(common) {
                 let tokens = document.fingerprint.tokens.min(article.fingerprint.tokens);
                 let foreign = document.fingerprint.foreign_headline && article.fingerprint.foreign_headline;
-                let short = tokens < own.rules.min_tokens
-                    || tokens < own.rules.wall_tokens && (titles.len() >= 4 || foreign);
+                let (short, medium) = (tokens < own.rules.min_tokens, tokens < own.rules.wall_tokens);
                 let same = pair.containment >= 0.8 || pair.containment_of_old >= 0.8;
-                let notice = pair.evidence.get(Measure::Wall).is_some();
-                let wall = notice || short && same && unrelated(pair);
-                pair.evidence.set(Measure::Wall, wall.then_some(1.0));
+                let other = pair.evidence.get(Measure::Titles).is_some_and(|share| share < 0.67);
+                let either = document.fingerprint.foreign_headline || article.fingerprint.foreign_headline;
+                let often = either && titles.len() >= 4 || short && !titles.is_empty();
+                let wall = pair.evidence.get(Measure::Wall).is_some()
+                    || same && unrelated(pair) && (foreign || short || medium && titles.len() >= 4)
+                    || same && other && medium && (foreign || often);
+                pair.evidence.set(Measure::Wall, if wall { Some(1.0) } else { common.then_some(0.5) });
                 own.decide(&document.fingerprint, &article.fingerprint, pair);
             }
             let decided = pairs.clone();
@@ -1100,13 +1114,15 @@ impl Model {
         (pairs, digest)
     }
 
-    /// Whether a document was flagged as a digest, or contains another text than this one.
+    /// True if a document was flagged as a digest, or contains another text than this one.
     fn is_digest(&self, document: &Document, new: &Fingerprint, pair: &Comparison) -> bool {
         let unrelated = pair.evidence.get(Measure::Titles).is_some_and(|share| share < 0.25);
         let mut newest = self.members((document.language, document.cluster.0));
         newest.reverse();
         newest.truncate(8);
+        let begins = new.opening.found_in(&document.fingerprint.opening);
         document.flags & Flag::Digest.bit() != 0
+            || unrelated && begins.of >= 4 && begins.found == 0
             || unrelated
                 && newest.into_iter().filter(|member| self.live(member)).any(|member| {
                     member.judgement.match_type == Some(MatchType::Partial)
@@ -1118,8 +1134,9 @@ impl Model {
                 })
     }
 
-    /// The shared fraction of what could be shared, each shingle divided among the clusters that have it. In
-    /// these histories every sampled shingle is indexed, and the smallest 24 are looked up.
+    /// The shared fraction of what could be shared, each shingle divided among the clusters that have it; and whether at least
+    /// four are shared and have less than a fifth left on average. In these histories every sampled shingle is indexed, and the
+    /// smallest 24 are looked up.
     fn rare(
         &self,
         document: &Document,
@@ -1128,7 +1145,7 @@ impl Model {
         alike: &BTreeSet<DocumentNumber>,
         stored: &[Document],
         posted: &[Vec<BandKey>],
-    ) -> Option<f64> {
+    ) -> (Option<f64>, bool) {
         let old = document.fingerprint.sample.values();
         let looked_for: Vec<u32> = new.sample.values().iter().copied().take(24).collect();
         // Up to this hash both lists are complete.
@@ -1152,10 +1169,11 @@ impl Model {
             sum += 1.0 / (1.0 + others.len() as f64);
             shared += 1;
         }
-        match (comparable, shared) {
+        let rare = match (comparable, shared) {
             (3.., _) => Some(sum / comparable as f64),
             (_, 0) => None,
             _ => Some(contained * sum / f64::from(shared)),
-        }
+        };
+        (rare, shared >= 4 && sum < 0.2 * f64::from(shared))
     }
 }

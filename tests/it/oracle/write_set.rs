@@ -72,7 +72,7 @@ fn applying_the_write_set_equals_applying_the_changes() {
 #[test]
 fn the_caches_of_rocksdb_never_show() {
     use samestory_engine::index::{Budget, Durability, Rocks, RocksOptions};
-    let directory = std::env::temp_dir().join(format!("samestory-{}-laid", std::process::id()));
+    let directory = std::env::temp_dir().join(format!("samestory-{}-write-set", std::process::id()));
     for seed in seeds().take(20) {
         drop(std::fs::remove_dir_all(&directory));
         let history = if seed % 2 == 0 { History::new(seed) } else { History::crowded(seed) };

@@ -124,7 +124,7 @@ impl<const H: usize> LshIndex<H> {
         self.signatures.len()
     }
 
-    /// Whether the index is empty.
+    /// True if the index is empty.
     pub fn is_empty(&self) -> bool {
         self.signatures.is_empty()
     }

@@ -122,7 +122,7 @@ impl IdfTable {
         self.0.len()
     }
 
-    /// Whether the table is empty.
+    /// True if the table is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

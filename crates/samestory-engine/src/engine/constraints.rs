@@ -72,7 +72,7 @@ impl Constraints {
         self.bonds.values().map(BTreeMap::len).sum::<usize>() / 2
     }
 
-    /// Whether there are no pairs.
+    /// True if there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.bonds.is_empty()
     }

@@ -39,9 +39,9 @@ pub struct Judged {
     pub related: Vec<Related>,
     /// The measures for the best match, or for the closest candidate that did not match.
     pub evidence: Option<Evidence>,
-    /// Whether the article is a digest, one that contains several earlier articles.
+    /// True if the article is a digest, one that contains several earlier articles.
     pub digest: bool,
-    /// Whether a match may have been missed because a bucket was capped.
+    /// True if a match may have been missed because a bucket was capped.
     pub capped: bool,
     /// How many documents the article was compared with.
     pub candidates: u64,
@@ -137,7 +137,7 @@ impl Engine {
     }
 }
 
-/// Whether the article is part of most of the copies in its best match's cluster.
+/// True if the article is part of most of the copies in its best match's cluster.
 ///
 /// Half of an article may resemble another half that came earlier more than it resembles the whole; readers
 /// still want to know that half of the text is missing. The opposite does not count: a complete article that

@@ -41,7 +41,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Whether the article has any text to compare.
+    /// True if the article has any text to compare.
     pub fn has_text(&self) -> bool {
         self.fingerprint.tokens > 0
     }

@@ -57,7 +57,7 @@ pub enum CanonicalPolicy {
     Longest,
 }
 
-/// What to do with an update that has no text.
+/// How to handle an update that has no text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmptyUpdate {
@@ -112,7 +112,7 @@ pub struct Settings {
     /// How long before it was fetched an article may claim to have been published. An earlier time is ignored
     /// when canonicals are ranked.
     pub published_within: Retention,
-    /// What to do with an update that has no text.
+    /// How to handle an update that has no text.
     pub empty_update: EmptyUpdate,
     /// How many live documents of a bucket are examined, at most.
     pub max_bucket: usize,
@@ -122,7 +122,7 @@ pub struct Settings {
     pub max_clock_skew_millis: u64,
     /// Articles from before this time change the state but are not published.
     pub publish_from: Option<EventTime>,
-    /// Whether verdicts include their evidence.
+    /// True if verdicts include their evidence.
     pub evidence: bool,
     /// Pairs of articles that an editor has judged.
     pub constraints: Arc<Constraints>,
@@ -165,7 +165,7 @@ impl LanguageSettings {
         if self.algorithm == Algorithm::Simhash64 { pair.distance64 } else { pair.distance }
     }
 
-    /// Whether a text is close enough to a cluster's canonical to join that cluster.
+    /// True if a text is close enough to a cluster's canonical to join that cluster.
     ///
     /// A text that contains the canonical and adds more than it repeats is not: otherwise clusters would grow
     /// by chains of ever longer texts.

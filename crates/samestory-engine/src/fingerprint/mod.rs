@@ -35,7 +35,7 @@ pub mod simhash;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::text::language::{self, LANGUAGES, Language, Segment, TABLE_VERSION};
+use crate::text::language::{self, LANGUAGES, Language, Segmentation, TABLE_VERSION};
 use crate::text::shingle::{Shingles, shingles};
 use crate::text::{self, Options, Text};
 
@@ -116,7 +116,7 @@ pub struct Fingerprint {
     pub names: Sample<NAMES>,
     /// The words of the headline: evidence beside the text. Empty without a headline.
     pub title: Sample<TITLE>,
-    /// Whether the text is short and contains nothing of its headline, as a stub in place of an article does.
+    /// True if the text is short and contains nothing of its headline, as a stub in place of an article does.
     pub foreign_headline: bool,
 }
 
@@ -133,8 +133,8 @@ pub fn config_hash(options: &Options) -> u32 {
     description.push_str(&format!(", languages {TABLE_VERSION}, trust {}", trust.as_str()));
     for language in LANGUAGES {
         let cut = match language.segment {
-            Segment::Words => "words",
-            Segment::Characters => "characters",
+            Segmentation::Words => "words",
+            Segmentation::Characters => "characters",
         };
         description.push_str(&format!(", {} {} {cut}", language.lang, language.shingle));
     }
@@ -194,7 +194,7 @@ impl Fingerprint {
         self.numerals.values().iter().copied().filter(|&number| text::is_figure(number))
     }
 
-    /// Whether the text is a page notice rather than an article: a consent text, a robot check, a paywall.
+    /// True if the text is a page notice rather than an article: a consent text, a robot check, a paywall.
     pub fn is_notice(&self) -> bool {
         self.numerals.values().binary_search(&text::notice_mark()).is_ok()
     }
@@ -247,13 +247,13 @@ impl Fingerprint {
     ///
     /// # Errors
     /// The bytes are not a fingerprint this version can compare: their container is damaged or from another version.
-    pub fn decode(bytes: &[u8]) -> Result<Fingerprint, DecodeError> {
+    pub fn decode(bytes: &[u8]) -> Result<Fingerprint, FingerprintError> {
         let mut read = Reader { rest: bytes, len: bytes.len() };
         let [layout, number] = read.array()?;
         // Checked before the layout: layout 1 only ever held scheme 1, and the scheme is the clearer message.
-        let scheme = Scheme::from_number(number).ok_or(DecodeError::Scheme(number))?;
+        let scheme = Scheme::from_number(number).ok_or(FingerprintError::Scheme(number))?;
         if layout != LAYOUT {
-            return Err(DecodeError::Layout(layout));
+            return Err(FingerprintError::Layout(layout));
         }
         let config = u32::from_le_bytes(read.array()?);
         let content = u128::from_le_bytes(read.array()?);
@@ -272,14 +272,14 @@ impl Fingerprint {
         for (lane, &bytes) in minhash.iter_mut().zip(lanes.as_chunks().0) {
             *lane = u16::from_le_bytes(bytes);
         }
-        let order = DecodeError::Order;
+        let order = FingerprintError::Order;
         let sample = Sample::checked(read.four_bytes(sampled)?, shingles).ok_or(order)?;
         let opening = Sample::checked(read.four_bytes(opens)?, opening).ok_or(order)?;
         let numerals = Sample::checked(read.four_bytes(numbered)?, numerals).ok_or(order)?;
         let names = Sample::checked(read.two_bytes(named)?, names).ok_or(order)?;
         let title = Sample::checked(read.two_bytes(titled)?, titled as u32).ok_or(order)?;
         if !read.rest.is_empty() {
-            return Err(DecodeError::Length(read.len));
+            return Err(FingerprintError::Length(read.len));
         }
         Ok(Fingerprint {
             scheme,
@@ -301,7 +301,7 @@ impl Fingerprint {
 
 /// Why bytes are not a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
+pub enum FingerprintError {
     /// An unknown byte layout.
     #[error("unknown fingerprint layout {0}; this version writes layout {LAYOUT}")]
     Layout(u8),
@@ -323,24 +323,24 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let (array, rest) = self.rest.split_first_chunk::<N>().ok_or(DecodeError::Length(self.len))?;
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], FingerprintError> {
+        let (array, rest) = self.rest.split_first_chunk::<N>().ok_or(FingerprintError::Length(self.len))?;
         self.rest = rest;
         Ok(*array)
     }
 
-    fn take(&mut self, bytes: usize) -> Result<&[u8], DecodeError> {
-        let short = DecodeError::Length(self.len);
+    fn take(&mut self, bytes: usize) -> Result<&[u8], FingerprintError> {
+        let short = FingerprintError::Length(self.len);
         let (taken, rest) = self.rest.split_at_checked(bytes).ok_or(short)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    fn four_bytes(&mut self, count: usize) -> Result<Vec<u32>, DecodeError> {
+    fn four_bytes(&mut self, count: usize) -> Result<Vec<u32>, FingerprintError> {
         Ok(self.take(4 * count)?.as_chunks().0.iter().map(|&bytes| u32::from_le_bytes(bytes)).collect())
     }
 
-    fn two_bytes(&mut self, count: usize) -> Result<Vec<u32>, DecodeError> {
+    fn two_bytes(&mut self, count: usize) -> Result<Vec<u32>, FingerprintError> {
         let values = self.take(2 * count)?.as_chunks().0.iter();
         Ok(values.map(|&bytes| u32::from(u16::from_le_bytes(bytes))).collect())
     }

@@ -309,11 +309,11 @@ impl fmt::Display for ClusterId {
 }
 
 impl TopicId {
-    /// Stands for an id that the broker did not report; it never [differs](TopicId::differs_from) from
+    /// An id that the broker did not report; it never [differs](TopicId::differs_from) from
     /// another.
     pub const UNKNOWN: TopicId = TopicId([0; 16]);
 
-    /// Whether both ids are known and they differ.
+    /// True if both ids are known and they differ.
     pub fn differs_from(self, other: TopicId) -> bool {
         self != other && self != TopicId::UNKNOWN && other != TopicId::UNKNOWN
     }

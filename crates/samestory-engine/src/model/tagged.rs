@@ -5,7 +5,8 @@
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{
-    ArticleId, ClusterId, Fraction, Lang, LanguageSource, LanguageTag, MatchType, Position, VerdictKind,
+    ArticleId, ClusterId, EventTime, Fraction, Lang, LanguageSource, LanguageTag, MatchType, Position,
+    VerdictKind,
 };
 
 /// The verdict on one article and everything published with it, except the article itself.
@@ -51,6 +52,10 @@ pub struct Verdict {
     pub config: u32,
     /// Where the article was read.
     pub input: Position,
+    /// When it was received, by the clock in the log: the stamp that its record got when it was routed, else the record's
+    /// time. A replay of the log gives the same value. `None` for files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received_at: Option<EventTime>,
 }
 
 /// One measure's evidence on the match, or on the closest candidate that did not match.
@@ -85,13 +90,13 @@ impl Contribution {
 pub struct Related {
     /// The earlier article.
     pub id: ArticleId,
-    /// What the later article is to the earlier one.
+    /// How the later article relates to the earlier one.
     pub relation: RelationKind,
     /// Similarity of the two.
     pub similarity: Fraction,
 }
 
-/// What a unique article is to an earlier one it is related to.
+/// How a unique article relates to an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RelationKind {

@@ -29,7 +29,7 @@ const TATWEEL: char = '\u{640}';
 /// Heh with a hamza above, which has no code point of its own.
 const HEH_HAMZA: &str = "\u{647}\u{654}";
 
-/// What happens to a character that is already NFKC.
+/// How a character that is already NFKC is normalised.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fold {
     Keep,

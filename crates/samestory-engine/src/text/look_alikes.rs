@@ -155,7 +155,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether an ASCII letter touches a Greek or Cyrillic one. It is branch-free so that the compiler vectorises
+/// True if an ASCII letter touches a Greek or Cyrillic one. It is branch-free so that the compiler vectorises
 /// it; most texts need nothing else.
 fn may_mix(bytes: &[u8]) -> bool {
     let letter = |byte: u8| byte.wrapping_sub(b'a') < 26;

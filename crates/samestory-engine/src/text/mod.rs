@@ -32,7 +32,7 @@ pub struct Options {
     pub max_bytes: usize,
     /// Merge look-alike characters of different scripts (UTS #39).
     pub skeleton: bool,
-    /// What decides the home of an article: its text or its declared language.
+    /// The language that decides an article's home: that of its text, or the declared one.
     pub trust: Trust,
     /// Remove accents from Latin letters.
     pub fold_accents: bool,
@@ -121,7 +121,7 @@ pub fn prepare(
 /// The hashes of a headline's words, which are evidence beside the text. Words of one or two letters are skipped.
 pub fn title_words(title: &str, language: &language::Language, options: &Options) -> Vec<u16> {
     let Ok(normalized) = normalize::normalize(title, options.max_bytes) else { return Vec::new() };
-    if language.segment == language::Segment::Characters {
+    if language.segment == language::Segmentation::Characters {
         return shingle::shingles(&normalized, language)
             .words
             .iter()
@@ -135,10 +135,10 @@ pub fn title_words(title: &str, language: &language::Language, options: &Options
 /// Longer texts are articles, whatever their headlines say.
 pub const LONGEST_STUB: u32 = 200;
 
-/// Whether a text contains nothing of its headline. Hardly any article is like that, but a consent text, a disclaimer or a paywall
+/// True if a text contains nothing of its headline. Hardly any article is like that, but a consent text, a disclaimer or a paywall
 /// stub under the headline of the article that it hides is.
 pub fn is_foreign(title: &str, text: &Text, language: &language::Language, options: &Options) -> bool {
-    /// Shorter words occur in any text. Of longer ones so many letters count, so that an ending does not make another word.
+    /// Shorter words occur in any text. Of longer ones only this many letters count, so that an ending does not make another word.
     const STEM: usize = 5;
     /// With fewer words or pairs of characters there is no telling.
     const ENOUGH: usize = 3;
@@ -149,7 +149,7 @@ pub fn is_foreign(title: &str, text: &Text, language: &language::Language, optio
                 if options.skeleton { normalize::skeleton(&title, options.max_bytes) } else { Ok(title) }
             });
     let Ok(title) = respelled else { return false };
-    let stems: Vec<String> = if language.segment == language::Segment::Characters {
+    let stems: Vec<String> = if language.segment == language::Segmentation::Characters {
         let letters: Vec<char> = title.chars().filter(|c| c.is_alphanumeric()).collect();
         letters.windows(2).map(|pair| pair.iter().collect()).collect()
     } else {

@@ -6,6 +6,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::block::{BLOCK, word_bits};
 use super::normalize::normalize;
 use super::words::alphanumeric;
 
@@ -17,6 +18,61 @@ const LONGEST_TITLE: usize = 3;
 
 /// The hashes of a text's names, one per occurrence.
 pub(super) fn names(plain: &str) -> Vec<u16> {
+    if plain.is_ascii() { ascii_names(plain) } else { unicode_names(plain) }
+}
+
+/// As [`unicode_names`], without a look at every letter: only words with a capital are examined.
+fn ascii_names(plain: &str) -> Vec<u16> {
+    let bytes = plain.as_bytes();
+    let mut found = Vec::new();
+    let (mut words, mut in_capitals) = (0usize, 0usize);
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    let mut last = [b' '; BLOCK];
+    last[..rest.len()].copy_from_slice(rest);
+    // Whether the previous block ended inside a word.
+    let mut open = 0;
+    for (block, base) in blocks.iter().chain([&last]).zip((0usize..).step_by(BLOCK)) {
+        let bits = word_bits(block);
+        let word = bits.word & !bits.underscore;
+        let mut starts = word & !(word << 1 | open);
+        open = word >> 63;
+        words += starts.count_ones() as usize;
+        while starts != 0 {
+            let at = base.wrapping_add(starts.trailing_zeros() as usize);
+            starts &= starts.wrapping_sub(1);
+            if !bytes[at].is_ascii_uppercase() {
+                continue;
+            }
+            let after = &bytes[at + 1..];
+            let more = after.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(after.len());
+            if more > 0 {
+                let name = &plain[at..=at + more];
+                in_capitals += usize::from(!name.bytes().any(|byte| byte.is_ascii_lowercase()));
+                if !starts_sentence(&bytes[..at]) {
+                    found.push(stem(name));
+                }
+            }
+        }
+    }
+    if 2 * in_capitals > words {
+        found.clear();
+    }
+    found
+}
+
+/// Whether the word after these bytes begins a sentence.
+fn starts_sentence(before: &[u8]) -> bool {
+    let Some(word_end) = before.iter().rposition(u8::is_ascii_alphanumeric) else { return true };
+    let (to_word, gap) = before.split_at(word_end + 1);
+    let word_start =
+        to_word.iter().rev().take(LONGEST_TITLE + 1).take_while(|byte| byte.is_ascii_alphanumeric());
+    let length = word_start.count();
+    let title = length <= LONGEST_TITLE && to_word[to_word.len() - length].is_ascii_uppercase();
+    let gap = gap.strip_prefix(b".").filter(|_| title).unwrap_or(gap);
+    gap.iter().any(|&byte| ends_sentence(char::from(byte)))
+}
+
+fn unicode_names(plain: &str) -> Vec<u16> {
     let is_alphanumeric = alphanumeric();
     let mut found = Vec::new();
     let (mut words, mut in_capitals) = (0usize, 0usize);
@@ -50,7 +106,7 @@ pub(super) fn names(plain: &str) -> Vec<u16> {
     found
 }
 
-/// Whether a letter is a capital. Most scripts have none, and a look at the code point is cheaper than one at the tables.
+/// True if a letter is a capital. Most scripts have none, and a look at the code point is cheaper than one at the tables.
 fn is_capital(c: char) -> bool {
     match c {
         '\0'..='\u{7f}' => c.is_ascii_uppercase(),
@@ -108,6 +164,26 @@ fn hash(bytes: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ascii_text_has_the_same_names_by_blocks_as_by_letters() {
+        const PARTS: [&str; 24] = [
+            "Smith", "the", "MI5", "A", "a1", "Mr", "Gen", "Dept", "X", "_", ". ", ".", ".. ", "! ", "\n",
+            " ", "  ", ", ", "\"", ": ", "'s ", "-", "1st ", "USA ",
+        ];
+        let mut state = 7u64;
+        let mut below = |end: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % end
+        };
+        let mut some = 0;
+        for _ in 0..20_000 {
+            let text: String = (0..below(60)).map(|_| PARTS[below(PARTS.len())]).collect();
+            some += ascii_names(&text).len();
+            assert_eq!(ascii_names(&text), unicode_names(&text), "{text:?}");
+        }
+        assert!(some > 20_000, "{some} names");
+    }
 
     #[test]
     fn a_capitalised_word_inside_a_sentence_is_a_name() {

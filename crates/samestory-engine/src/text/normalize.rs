@@ -163,7 +163,7 @@ const SLOW_PIECE: usize = 512;
 struct Pass {
     out: Vec<u8>,
     limit: usize,
-    /// Whether the input was all ASCII so far.
+    /// True if the input was all ASCII so far.
     ascii: bool,
 }
 

@@ -13,281 +13,87 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::language::{LANGUAGES, Language};
 use super::notices;
 
-/// The words of one language; `numbers` pairs a word with the token it counts as.
+/// The words of one language, separated by spaces; `numbers` pairs a word with the number it counts as.
 struct WordList {
     language: &'static str,
-    numbers: &'static [(&'static str, &'static str)],
-    up: &'static [&'static str],
-    down: &'static [&'static str],
-}
-
-macro_rules! numbers {
-    ($($word:literal = $value:literal),* $(,)?) => { &[$(($word, $value)),*] };
+    numbers: &'static str,
+    up: &'static str,
+    down: &'static str,
 }
 
 const WORD_LISTS: &[WordList] = &[
     WordList {
         language: "en",
-        numbers: numbers![
-            "two" = "2",
-            "three" = "3",
-            "four" = "4",
-            "five" = "5",
-            "six" = "6",
-            "seven" = "7",
-            "eight" = "8",
-            "nine" = "9",
-            "ten" = "10",
-            "eleven" = "11",
-            "twelve" = "12",
-            "thirteen" = "13",
-            "fourteen" = "14",
-            "fifteen" = "15",
-            "sixteen" = "16",
-            "seventeen" = "17",
-            "eighteen" = "18",
-            "nineteen" = "19",
-            "twenty" = "20",
-            "thirty" = "30",
-            "forty" = "40",
-            "fifty" = "50",
-            "sixty" = "60",
-            "seventy" = "70",
-            "eighty" = "80",
-            "ninety" = "90",
-            "first" = "1",
-            "second" = "2",
-            "third" = "3",
-            "fourth" = "4",
-            "fifth" = "5",
-            "sixth" = "6",
-            "seventh" = "7",
-            "eighth" = "8",
-            "ninth" = "9",
-            "tenth" = "10",
-            "monday" = "monday",
-            "tuesday" = "tuesday",
-            "wednesday" = "wednesday",
-            "thursday" = "thursday",
-            "friday" = "friday",
-            "saturday" = "saturday",
-            "sunday" = "sunday",
-            "january" = "january",
-            "february" = "february",
-            "april" = "april",
-            "june" = "june",
-            "july" = "july",
-            "august" = "august",
-            "september" = "september",
-            "october" = "october",
-            "november" = "november",
-            "december" = "december",
-        ],
-        up: &[
-            "rose",
-            "rise",
-            "rises",
-            "rising",
-            "gained",
-            "gains",
-            "climbed",
-            "jumped",
-            "surged",
-            "increased",
-            "higher",
-            "won",
-            "beat",
-        ],
-        down: &[
-            "fell",
-            "fall",
-            "falls",
-            "falling",
-            "lost",
-            "loses",
-            "dropped",
-            "slipped",
-            "slumped",
-            "decreased",
-            "lower",
-            "declined",
-        ],
+        numbers: "two=2 three=3 four=4 five=5 six=6 seven=7 eight=8 nine=9 ten=10 eleven=11 twelve=12 \
+            thirteen=13 fourteen=14 fifteen=15 sixteen=16 seventeen=17 eighteen=18 nineteen=19 \
+            twenty=20 thirty=30 forty=40 fifty=50 sixty=60 seventy=70 eighty=80 ninety=90 first=1 \
+            second=2 third=3 fourth=4 fifth=5 sixth=6 seventh=7 eighth=8 ninth=9 tenth=10 \
+            monday=monday tuesday=tuesday wednesday=wednesday thursday=thursday friday=friday \
+            saturday=saturday sunday=sunday january=january february=february april=april june=june \
+            july=july august=august september=september october=october november=november \
+            december=december",
+        up: "rose rise rises rising gained gains climbed jumped surged increased higher won beat",
+        down: "fell fall falls falling lost loses dropped slipped slumped decreased lower declined",
     },
     WordList {
         language: "de",
-        numbers: numbers![
-            "zwei" = "2",
-            "drei" = "3",
-            "vier" = "4",
-            "fünf" = "5",
-            "sechs" = "6",
-            "sieben" = "7",
-            "acht" = "8",
-            "neun" = "9",
-            "zehn" = "10",
-            "elf" = "11",
-            "zwölf" = "12",
-            "zwanzig" = "20",
-            "dreissig" = "30",
-            "vierzig" = "40",
-            "fünfzig" = "50",
-        ],
-        up: &["stieg", "stiegen", "steigt", "gewann", "gewannen", "zugelegt", "höher"],
-        down: &["fiel", "fielen", "fällt", "verlor", "verloren", "sank", "sanken", "niedriger"],
+        numbers: "zwei=2 drei=3 vier=4 fünf=5 sechs=6 sieben=7 acht=8 neun=9 zehn=10 elf=11 zwölf=12 \
+            zwanzig=20 dreissig=30 vierzig=40 fünfzig=50",
+        up: "stieg stiegen steigt gewann gewannen zugelegt höher",
+        down: "fiel fielen fällt verlor verloren sank sanken niedriger",
     },
     WordList {
         language: "fr",
-        numbers: numbers![
-            "deux" = "2",
-            "trois" = "3",
-            "quatre" = "4",
-            "cinq" = "5",
-            "six" = "6",
-            "sept" = "7",
-            "huit" = "8",
-            "neuf" = "9",
-            "dix" = "10",
-            "onze" = "11",
-            "douze" = "12",
-            "vingt" = "20",
-            "trente" = "30",
-            "quarante" = "40",
-            "cinquante" = "50",
-        ],
-        up: &["hausse", "augmenté", "progressé", "gagné"],
-        down: &["baisse", "baissé", "reculé", "perdu", "chuté"],
+        numbers: "deux=2 trois=3 quatre=4 cinq=5 six=6 sept=7 huit=8 neuf=9 dix=10 onze=11 douze=12 \
+            vingt=20 trente=30 quarante=40 cinquante=50",
+        up: "hausse augmenté progressé gagné",
+        down: "baisse baissé reculé perdu chuté",
     },
     WordList {
         language: "es",
-        numbers: numbers![
-            "dos" = "2",
-            "tres" = "3",
-            "cuatro" = "4",
-            "cinco" = "5",
-            "seis" = "6",
-            "siete" = "7",
-            "ocho" = "8",
-            "nueve" = "9",
-            "diez" = "10",
-            "once" = "11",
-            "doce" = "12",
-            "veinte" = "20",
-            "treinta" = "30",
-            "cuarenta" = "40",
-            "cincuenta" = "50",
-        ],
-        up: &["subió", "subieron", "aumentó", "ganó", "ganaron", "alza"],
-        down: &["bajó", "bajaron", "cayó", "cayeron", "perdió", "perdieron", "baja"],
+        numbers: "dos=2 tres=3 cuatro=4 cinco=5 seis=6 siete=7 ocho=8 nueve=9 diez=10 once=11 doce=12 \
+            veinte=20 treinta=30 cuarenta=40 cincuenta=50",
+        up: "subió subieron aumentó ganó ganaron alza",
+        down: "bajó bajaron cayó cayeron perdió perdieron baja",
     },
     WordList {
         language: "it",
-        numbers: numbers![
-            "due" = "2",
-            "tre" = "3",
-            "quattro" = "4",
-            "cinque" = "5",
-            "sei" = "6",
-            "sette" = "7",
-            "otto" = "8",
-            "nove" = "9",
-            "dieci" = "10",
-            "undici" = "11",
-            "dodici" = "12",
-            "venti" = "20",
-            "trenta" = "30",
-        ],
-        up: &["salito", "saliti", "rialzo", "guadagnato", "vinto"],
-        down: &["sceso", "scesi", "ribasso", "perso", "calo"],
+        numbers: "due=2 tre=3 quattro=4 cinque=5 sei=6 sette=7 otto=8 nove=9 dieci=10 undici=11 dodici=12 \
+            venti=20 trenta=30",
+        up: "salito saliti rialzo guadagnato vinto",
+        down: "sceso scesi ribasso perso calo",
     },
     WordList {
         language: "pt",
-        numbers: numbers![
-            "dois" = "2",
-            "duas" = "2",
-            "três" = "3",
-            "quatro" = "4",
-            "cinco" = "5",
-            "seis" = "6",
-            "sete" = "7",
-            "oito" = "8",
-            "nove" = "9",
-            "dez" = "10",
-            "onze" = "11",
-            "doze" = "12",
-            "vinte" = "20",
-            "trinta" = "30",
-        ],
-        up: &["subiu", "subiram", "aumentou", "ganhou", "alta"],
-        down: &["caiu", "caíram", "baixou", "perdeu", "queda"],
+        numbers: "dois=2 duas=2 três=3 quatro=4 cinco=5 seis=6 sete=7 oito=8 nove=9 dez=10 onze=11 doze=12 \
+            vinte=20 trinta=30",
+        up: "subiu subiram aumentou ganhou alta",
+        down: "caiu caíram baixou perdeu queda",
     },
     WordList {
         language: "ru",
-        numbers: numbers![
-            "два" = "2",
-            "две" = "2",
-            "двух" = "2",
-            "три" = "3",
-            "трех" = "3",
-            "трёх" = "3",
-            "четыре" = "4",
-            "четырех" = "4",
-            "пять" = "5",
-            "пяти" = "5",
-            "шесть" = "6",
-            "семь" = "7",
-            "восемь" = "8",
-            "девять" = "9",
-            "десять" = "10",
-            "двадцать" = "20",
-            "тридцать" = "30",
-        ],
-        up: &["вырос", "выросла", "выросли", "выросло", "повысился", "подорожал"],
-        down: &["упал", "упала", "упали", "упало", "снизился", "снизилась", "снизились", "подешевел"],
+        numbers: "два=2 две=2 двух=2 три=3 трех=3 трёх=3 четыре=4 четырех=4 пять=5 пяти=5 шесть=6 семь=7 \
+            восемь=8 девять=9 десять=10 двадцать=20 тридцать=30",
+        up: "вырос выросла выросли выросло повысился подорожал",
+        down: "упал упала упали упало снизился снизилась снизились подешевел",
     },
     WordList {
         language: "hi",
-        numbers: numbers![
-            "दो" = "2",
-            "तीन" = "3",
-            "चार" = "4",
-            "पांच" = "5",
-            "पाँच" = "5",
-            "छह" = "6",
-            "सात" = "7",
-            "आठ" = "8",
-            "नौ" = "9",
-            "दस" = "10",
-            "बीस" = "20",
-            "तीस" = "30",
-            "पचास" = "50",
-        ],
-        up: &["बढ़ा", "बढ़ी", "बढ़त", "तेजी"],
-        down: &["गिरा", "गिरी", "गिरावट", "घटा"],
+        numbers: "दो=2 तीन=3 चार=4 पांच=5 पाँच=5 छह=6 सात=7 आठ=8 नौ=9 दस=10 बीस=20 तीस=30 पचास=50",
+        up: "बढ़ा बढ़ी बढ़त तेजी",
+        down: "गिरा गिरी गिरावट घटा",
     },
     WordList {
         language: "tr",
-        numbers: numbers![
-            "iki" = "2",
-            "üç" = "3",
-            "dört" = "4",
-            "beş" = "5",
-            "alti" = "6",
-            "yedi" = "7",
-            "sekiz" = "8",
-            "dokuz" = "9",
-            "yirmi" = "20",
-            "otuz" = "30",
-            "kirk" = "40",
-            "elli" = "50",
-        ],
-        up: &["yükseldi", "artti", "kazandi"],
-        down: &["düştü", "azaldi", "kaybetti", "geriledi"],
+        numbers: "iki=2 üç=3 dört=4 beş=5 alti=6 yedi=7 sekiz=8 dokuz=9 yirmi=20 otuz=30 kirk=40 elli=50",
+        up: "yükseldi artti kazandi",
+        down: "düştü azaldi kaybetti geriledi",
     },
 ];
 
-/// What a word of the lists counts as.
+/// The kind of a word in the lists.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Counted {
+pub(super) enum ListedWord {
     /// A number, or a direction.
     Number(u32),
     /// A word of page notices.
@@ -307,7 +113,7 @@ pub(super) fn hashed(number: &[u8]) -> u32 {
     if is_exact(number) { hash | FIGURE } else { hash & !FIGURE }
 }
 
-/// Whether a number is an exact figure: `1,678,400` and `9.93`, but no round one and no year.
+/// True if a number is an exact figure: `1,678,400` and `9.93`, but no round one and no year.
 fn is_exact(number: &[u8]) -> bool {
     let whole = !number.contains(&b'.');
     if whole && number.len() == 4 && (number.starts_with(b"19") || number.starts_with(b"20")) {
@@ -320,7 +126,7 @@ fn is_exact(number: &[u8]) -> bool {
     significant >= EXACT + round
 }
 
-/// Whether the hash is that of an exact figure.
+/// True if the hash is that of an exact figure.
 pub(crate) fn is_figure(number: u32) -> bool {
     number & FIGURE != 0
 }
@@ -335,7 +141,7 @@ pub(super) struct NumberWords {
     /// A bit for each value that the low ten bits of a word's hash take: most words are none of these.
     filter: [u64; 16],
     /// By the hash of the word, ascending.
-    words: Vec<(u64, Counted)>,
+    words: Vec<(u64, ListedWord)>,
 }
 
 impl NumberWords {
@@ -350,16 +156,17 @@ impl NumberWords {
     }
 
     fn new(code: &str, hash: &impl Fn(&str) -> u64) -> NumberWords {
-        let token = |token: &str| Counted::Number(hashed(token.as_bytes()));
-        let mut words: Vec<(u64, Counted)> = Vec::new();
+        let token = |token: &str| ListedWord::Number(hashed(token.as_bytes()));
+        let mut words: Vec<(u64, ListedWord)> = Vec::new();
         for row in WORD_LISTS.iter().filter(|row| row.language == code) {
-            words.extend(row.numbers.iter().map(|(word, value)| (hash(word), token(value))));
-            words.extend(row.up.iter().map(|word| (hash(word), token("direction: up"))));
-            words.extend(row.down.iter().map(|word| (hash(word), token("direction: down"))));
+            let numbers = row.numbers.split(' ').filter_map(|pair| pair.split_once('='));
+            words.extend(numbers.map(|(word, value)| (hash(word), token(value))));
+            words.extend(row.up.split(' ').map(|word| (hash(word), token("direction: up"))));
+            words.extend(row.down.split(' ').map(|word| (hash(word), token("direction: down"))));
         }
-        for row in notices::ROWS.iter().filter(|row| row.language == code) {
-            words.extend(row.notice.split(' ').map(|word| (hash(word), Counted::Notice)));
-            words.extend(row.reader.split(' ').map(|word| (hash(word), Counted::Reader)));
+        for row in notices::LISTS.iter().filter(|row| row.language == code) {
+            words.extend(row.notice.split(' ').map(|word| (hash(word), ListedWord::Notice)));
+            words.extend(row.reader.split(' ').map(|word| (hash(word), ListedWord::Reader)));
         }
         words.sort_unstable();
         let mut filter = [0; 16];
@@ -369,9 +176,9 @@ impl NumberWords {
         NumberWords { filter, words }
     }
 
-    /// What a word counts as.
+    /// The kind of a word.
     #[inline]
-    pub(super) fn get(&self, word: u64) -> Option<Counted> {
+    pub(super) fn get(&self, word: u64) -> Option<ListedWord> {
         if self.filter[(word >> 6 & 15) as usize] >> (word & 63) & 1 == 0 {
             return None;
         }
@@ -387,10 +194,11 @@ mod tests {
     #[test]
     fn words_are_listed_as_normalised_text_spells_them() {
         for row in WORD_LISTS {
-            let numbers = row.numbers.iter().map(|(word, _)| word);
-            for word in numbers.chain(row.up).chain(row.down) {
+            let numbers = row.numbers.split(' ').map(|pair| pair.split_once('=').unwrap().0);
+            for word in numbers.chain(row.up.split(' ')).chain(row.down.split(' ')) {
                 let normalised = super::super::normalize::normalize(word, 1 << 10).unwrap();
                 assert_eq!(normalised, *word, "{}", row.language);
+                assert!(!word.is_empty(), "{}", row.language);
             }
         }
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::language::{Language, Segment};
+use super::language::{Language, Segmentation};
 use super::normalize::normalize;
 
 /// A run of tokens that occurs in both texts.
@@ -77,7 +77,7 @@ fn keys(run: &[Token]) -> Vec<u64> {
     run.iter().map(|token| token.key).collect()
 }
 
-fn tokens(text: &str, segment: Segment) -> Vec<Token> {
+fn tokens(text: &str, segment: Segmentation) -> Vec<Token> {
     let token = |at: usize, part: &str| {
         let mut end = part.len().min(LONGEST_WORD);
         while !part.is_char_boundary(end) {
@@ -89,8 +89,8 @@ fn tokens(text: &str, segment: Segment) -> Vec<Token> {
             .then(|| Token { key: xxh3_64(normalized.as_bytes()), at: at..at + part.len() })
     };
     match segment {
-        Segment::Words => text.unicode_word_indices().filter_map(|(at, word)| token(at, word)).collect(),
-        Segment::Characters => text
+        Segmentation::Words => text.unicode_word_indices().filter_map(|(at, word)| token(at, word)).collect(),
+        Segmentation::Characters => text
             .char_indices()
             .filter(|(_, c)| c.is_alphanumeric())
             .filter_map(|(at, c)| token(at, &text[at..at + c.len_utf8()]))
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn words() -> Language {
-        Language { segment: Segment::Words, shingle: 3, ..LANGUAGES[0] }
+        Language { segment: Segmentation::Words, shingle: 3, ..LANGUAGES[0] }
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn scripts_without_spaces_are_compared_by_characters() {
-        let language = Language { segment: Segment::Characters, shingle: 5, ..LANGUAGES[0] };
+        let language = Language { segment: Segmentation::Characters, shingle: 5, ..LANGUAGES[0] };
         let (a, b) = ("灯台が月曜日に再開した。", "速報：灯台が、月曜日に再開する");
         let found = common_passages(a, b, &language);
         assert_eq!(found.len(), 1);

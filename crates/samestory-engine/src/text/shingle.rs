@@ -6,9 +6,9 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::language::{Language, Segment};
+use super::language::{Language, Segmentation};
 use super::notices;
-use super::numbers::{Counted, NumberWords, hashed, notice_mark};
+use super::numbers::{ListedWord, NumberWords, hashed, notice_mark};
 use super::words::{each_alphanumeric, words};
 
 /// The hashes of one text, in text order.
@@ -29,8 +29,8 @@ pub struct Shingles {
 pub fn shingles(text: &str, language: &Language) -> Shingles {
     let mut result = Shingles::default();
     match language.segment {
-        Segment::Words => by_words(text, language, &mut result),
-        Segment::Characters => by_characters(text, language.shingle, &mut result),
+        Segmentation::Words => by_words(text, language, &mut result),
+        Segmentation::Characters => by_characters(text, language.shingle, &mut result),
     }
     result
 }
@@ -47,12 +47,12 @@ fn by_words(text: &str, language: &Language, result: &mut Shingles) {
         each_run(&bytes[start..end], |run| result.numerals.push(numeral(run)));
     }
     let number_words = NumberWords::for_language(language, |text| long_or_last(text.as_bytes()));
-    let mut notice = notices::Words::default();
+    let mut notice = notices::NoticeWords::default();
     for &word in &result.words {
         match number_words.get(word) {
-            Some(Counted::Number(number)) => result.numerals.push(number),
-            Some(Counted::Notice) => notice.notice.push(word),
-            Some(Counted::Reader) => notice.reader.push(word),
+            Some(ListedWord::Number(number)) => result.numerals.push(number),
+            Some(ListedWord::Notice) => notice.notice.push(word),
+            Some(ListedWord::Reader) => notice.reader.push(word),
             None => {}
         }
     }
@@ -192,7 +192,7 @@ fn run_of_digits(bytes: &[u8]) -> usize {
     at
 }
 
-/// Whether a byte between two digits belongs to the number.
+/// True if a byte between two digits belongs to the number.
 fn separates(byte: u8) -> bool {
     matches!(byte, b',' | b'.' | b'\'')
 }
@@ -223,43 +223,43 @@ mod tests {
     use super::super::language::LANGUAGES;
     use super::*;
 
-    fn row(segment: Segment, shingle: usize) -> Language {
+    fn row(segment: Segmentation, shingle: usize) -> Language {
         Language { segment, shingle, ..LANGUAGES[0] }
     }
 
     #[test]
     fn a_text_of_n_tokens_has_n_minus_k_plus_one_shingles() {
-        let cut = shingles("one two three four five", &row(Segment::Words, 3));
+        let cut = shingles("one two three four five", &row(Segmentation::Words, 3));
         assert_eq!((cut.tokens, cut.shingles.len()), (5, 3));
-        let cut = shingles("滋賀県の地方紙、休刊", &row(Segment::Characters, 5));
+        let cut = shingles("滋賀県の地方紙、休刊", &row(Segmentation::Characters, 5));
         assert_eq!((cut.tokens, cut.shingles.len()), (9, 5));
-        assert_eq!(shingles("one two", &row(Segment::Words, 3)).shingles.len(), 1);
-        assert_eq!(shingles("", &row(Segment::Words, 3)), Shingles::default());
+        assert_eq!(shingles("one two", &row(Segmentation::Words, 3)).shingles.len(), 1);
+        assert_eq!(shingles("", &row(Segmentation::Words, 3)), Shingles::default());
     }
 
     #[test]
     fn punctuation_between_words_does_not_matter() {
-        let plain = shingles("one two three four", &row(Segment::Words, 3));
-        assert_eq!(shingles("one, two - three; \"four\"!", &row(Segment::Words, 3)), plain);
+        let plain = shingles("one two three four", &row(Segmentation::Words, 3));
+        assert_eq!(shingles("one, two - three; \"four\"!", &row(Segmentation::Words, 3)), plain);
     }
 
     #[test]
     fn the_order_of_tokens_matters() {
-        let [a, b] =
-            ["one two three", "three two one"].map(|text| shingles(text, &row(Segment::Words, 3)).shingles);
+        let [a, b] = ["one two three", "three two one"]
+            .map(|text| shingles(text, &row(Segmentation::Words, 3)).shingles);
         assert_ne!(a, b);
     }
 
     #[test]
     fn numbers_are_hashed_as_readers_understand_them() {
-        let numerals = |text| shingles(text, &row(Segment::Words, 3)).numerals;
+        let numerals = |text| shingles(text, &row(Segmentation::Words, 3)).numerals;
         assert_eq!(numerals("1,000 1.5"), numerals("1000 1,5"));
         assert_eq!(numerals("1,234,567"), numerals("1234567"));
         assert_ne!(numerals("1.5"), numerals("15"));
         assert_eq!(numerals("20km 4th q1"), numerals("20 4 1"));
         assert_eq!(numerals("20سال"), numerals("20 سال"));
         assert!(numerals("no numbers here").is_empty());
-        let by_character = |text| shingles(text, &row(Segment::Characters, 5)).numerals;
+        let by_character = |text| shingles(text, &row(Segmentation::Characters, 5)).numerals;
         assert_eq!(by_character("2020年に1,500人"), numerals("2020 1500"));
     }
 }

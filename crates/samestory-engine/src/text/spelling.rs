@@ -36,7 +36,7 @@ fn bare(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
-    // Whether marks that follow belong to a Latin letter.
+    // True while marks that follow belong to a Latin letter.
     let mut after_latin = false;
     for c in text.chars() {
         match c {

@@ -76,7 +76,7 @@ fn ascii_words(bytes: &[u8]) -> Words {
     let mut edges = vec![0; bytes.len() / 2 + 2 * BLOCK];
     let mut found = 0usize;
     let (mut with_digit, mut underscores) = (Vec::new(), 0);
-    // Whether the previous block ended inside a word.
+    // True if the previous block ended inside a word.
     let mut open = 0;
     for (block, base) in blocks.iter().chain([&last]).zip((0usize..).step_by(BLOCK)) {
         let bits = word_bits(block);
@@ -161,7 +161,7 @@ fn without_underscore_runs(words: &Words, bytes: &[u8]) -> Words {
     kept
 }
 
-/// Whether the character at `at` joins its two neighbours into one word.
+/// True if the character at `at` joins its two neighbours into one word.
 fn joins(bytes: &[u8], at: usize) -> bool {
     let class = |at: usize| bytes.get(at).map_or(0, |&byte| ASCII[usize::from(byte)]);
     let (here, both) = (class(at), class(at - 1) & class(at + 1));
@@ -216,7 +216,7 @@ fn classes() -> &'static [u8] {
     })
 }
 
-/// Whether a character is a letter or a digit of a script that puts spaces between words.
+/// True if a character is a letter or a digit of a script that puts spaces between words.
 pub(super) fn is_spaced(c: char) -> bool {
     let class = classes().get(c as usize).copied().unwrap_or_else(|| word_class(c));
     let spaced = matches!(class & kind::KIND, kind::LETTER | kind::HEBREW | kind::NUMERIC);
@@ -239,7 +239,7 @@ pub(super) fn each_alphanumeric(text: &str, mut each: impl FnMut(usize, char)) {
     }
 }
 
-/// Whether a boundary lies between two neighbours (UAX #29, WB5 to WB13b).
+/// True if a boundary lies between two neighbours (UAX #29, WB5 to WB13b).
 enum Join {
     Apart,
     Together,

@@ -56,7 +56,7 @@ pub(crate) fn judged(
     Ok(next)
 }
 
-/// Whether there is no record between these offsets. Offsets alone cannot show it: transaction markers take some too.
+/// True if there is no record between these offsets. Offsets alone cannot show it: transaction markers take some too.
 pub(crate) fn is_empty(
     match_group: &BaseConsumer<Quiet>,
     topic: &str,

@@ -91,7 +91,7 @@ pub enum EndError {
         generation: u32,
         /// How long the command waited.
         seconds: u64,
-        /// What it waited for.
+        /// The condition that it waited for.
         waiting: String,
     },
     /// Routed records are left, and no match process judges them.
@@ -103,7 +103,7 @@ pub enum EndError {
         generation: u32,
         /// The routed topic.
         topic: String,
-        /// The number of unjudged records, possibly "at least" so many.
+        /// The number of unjudged records, or a lower bound ("at least …").
         records: String,
     },
     /// A partition without a committed offset.
@@ -177,7 +177,7 @@ fn reader(bus: &Bus) -> Role {
 }
 
 /// The command's membership in one of the old generation's groups.
-struct Group {
+struct OldGroup {
     id: String,
     role: Role,
     topic: String,
@@ -186,12 +186,12 @@ struct Group {
     held: BTreeSet<i32>,
 }
 
-impl Group {
-    fn join(bus: &Bus, role: Role, topic: &str, partitions: i32) -> Result<Group, KafkaError> {
+impl OldGroup {
+    fn join(bus: &Bus, role: Role, topic: &str, partitions: i32) -> Result<OldGroup, KafkaError> {
         let worker = WorkerId { role, number: 0 };
         let source = RecordSource::join(&clients::consumer(bus, &worker), topic, bus.batch, usize::MAX)?;
         let (id, topic) = (clients::group(bus, role), topic.to_owned());
-        Ok(Group { id, role, topic, partitions, source, held: BTreeSet::new() })
+        Ok(OldGroup { id, role, topic, partitions, source, held: BTreeSet::new() })
     }
 
     fn poll(&mut self) -> Result<(), EndError> {
@@ -232,7 +232,7 @@ struct Ending<'a> {
     surveyor: BaseConsumer<Quiet>,
     ends: EndLog,
     /// The group that reads the raw topic and, in mode `routed`, the match group.
-    groups: Vec<Group>,
+    groups: Vec<OldGroup>,
 }
 
 impl Ending<'_> {
@@ -319,13 +319,13 @@ impl Ending<'_> {
         }
     }
 
-    fn join(&mut self, role: Role, topic: &str) -> Result<Group, EndError> {
+    fn join(&mut self, role: Role, topic: &str) -> Result<OldGroup, EndError> {
         let partitions = self.retry(|ending| Ok(backlog::partitions(&ending.surveyor, topic)?));
         let partitions = partitions.map_err(|error| match error {
             EndError::Client(error) => EndError::NoTopic { topic: topic.to_owned(), error },
             error => error,
         })?;
-        Ok(Group::join(&self.bus, role, topic, partitions)?)
+        Ok(OldGroup::join(&self.bus, role, topic, partitions)?)
     }
 
     /// The distance in offsets between what is judged and the end of the routed topic; 0 if no record is left between
@@ -583,7 +583,7 @@ impl Ending<'_> {
     }
 }
 
-/// Whether a retry would not help.
+/// True if a retry would not help.
 fn is_final(error: &KafkaError) -> bool {
     use RDKafkaErrorCode as Code;
     matches!(

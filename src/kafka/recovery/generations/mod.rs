@@ -6,11 +6,12 @@
 //! process of an ended generation refuses the partition, and the next generation publishes from the final offsets in
 //! the record.
 
-mod backlog;
+pub(crate) mod backlog;
 pub mod end;
 mod silence;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
@@ -25,6 +26,7 @@ use crate::formats::GenerationEnd;
 use crate::kafka::client as clients;
 use crate::kafka::client::{PATIENCE, Quiet, Role, WorkerId};
 use crate::kafka::turn::record::Record;
+use crate::status::StatusBoard;
 
 use silence::Earlier;
 pub(crate) use silence::{Admitted, FOLLOW_INTERVAL};
@@ -154,10 +156,15 @@ pub(crate) struct Generations {
 }
 
 impl Generations {
-    pub(crate) fn new(bus: &Bus, worker: &WorkerId) -> Result<Generations, KafkaError> {
+    /// `board` is told how far a new generation has followed the one before.
+    pub(crate) fn new(
+        bus: &Bus,
+        worker: &WorkerId,
+        board: &Arc<StatusBoard>,
+    ) -> Result<Generations, KafkaError> {
         let earlier = match (worker.role, bus.generation) {
             (Role::Match, _) | (_, 0 | 1) => None,
-            (_, own) => Some(Earlier::new(&bus.of_generation(own - 1), &worker.id(bus))?),
+            (_, own) => Some(Earlier::new(&bus.of_generation(own - 1), &worker.id(bus), board)?),
         };
         Ok(Generations { own: bus.generation, ends: EndLog::new(bus, worker), earlier })
     }

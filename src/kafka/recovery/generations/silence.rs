@@ -7,6 +7,7 @@
 //! read, because `generation end --accept-repeats` may give unjudged articles back.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rdkafka::TopicPartitionList;
@@ -20,6 +21,7 @@ use super::{EndLog, LookError, backlog, offsets_of};
 use crate::kafka::admin::ids;
 use crate::kafka::client::{self as clients, PATIENCE, Quiet, Role};
 use crate::kafka::turn::record::Record;
+use crate::status::StatusBoard;
 
 /// Time between two requests for the old generation's progress, and how long a waiting partition pauses.
 pub(crate) const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
@@ -83,6 +85,9 @@ pub(crate) struct Earlier {
     asked: Option<Instant>,
     /// Messages that were logged already: the silent phase may last for days.
     logged: BTreeSet<&'static str>,
+    /// The worker, and where it reports how far it has followed.
+    worker: String,
+    board: Arc<StatusBoard>,
 }
 
 /// Raw offsets that count as published once match has judged everything that was routed by the time they were read.
@@ -93,8 +98,8 @@ struct Barrier {
 
 impl Earlier {
     /// `old` has the settings of the generation before.
-    pub(crate) fn new(old: &Bus, name: &str) -> Result<Earlier, KafkaError> {
-        let name = format!("{name}-follow");
+    pub(crate) fn new(old: &Bus, worker: &str, board: &Arc<StatusBoard>) -> Result<Earlier, KafkaError> {
+        let name = format!("{worker}-follow");
         let (reader_role, match_group) = match old.mode {
             Mode::Direct => (Role::Direct, None),
             Mode::Routed => {
@@ -114,6 +119,8 @@ impl Earlier {
             barrier: None,
             asked: None,
             logged: BTreeSet::new(),
+            worker: worker.to_owned(),
+            board: Arc::clone(board),
         })
     }
 
@@ -156,6 +163,12 @@ impl Earlier {
             self.log_once("away", |generation| tracing::warn!(partition, generation, %error, "cannot read the old generation's progress; waiting and publishing nothing"));
             Boundary::Unknown
         });
+        let caught_up = match boundary {
+            Boundary::Unknown => Some(false),
+            Boundary::Moving(until) => Some(last >= until),
+            Boundary::Final(_) => None,
+        };
+        self.board.follows(&self.worker, self.generation, partition, caught_up);
         let (suppress_below, count) = boundary.admits(&offsets);
         records.truncate(count);
         Admitted { suppress_below, waits: offsets.get(count).copied() }

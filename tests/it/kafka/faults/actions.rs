@@ -93,7 +93,7 @@ impl Scene {
         }
     }
 
-    /// Whether an instance has taken over no partition since it was started last: with two workers each, three instances are
+    /// True if an instance has taken over no partition since it was started last: with two workers each, three instances are
     /// six members, and three partitions leave some without one.
     fn is_spare(&self, at: usize) -> bool {
         let log = fs::read_to_string(self.logs().join(format!("{at}.log"))).unwrap_or_default();

@@ -194,7 +194,7 @@ fn as_read(row: &Row) -> Read {
 }
 
 /// Adds a finding with the number of errors and the first three, if there are any.
-pub(super) fn complain(findings: &mut Findings, what: &str, wrong: &[String]) {
+pub(super) fn report(findings: &mut Findings, what: &str, wrong: &[String]) {
     if !wrong.is_empty() {
         findings.push(format!(
             "{what}: {} times, first {}",
@@ -216,7 +216,7 @@ fn source_in(headers: &[(String, Option<Vec<u8>>)], prefix: &str) -> Option<RawP
     Some((header("partition")?.parse().ok()?, header("offset")?.parse().ok()?))
 }
 
-/// Whether a dead letter was made because the article's own topic would not take it: while output topics take less, that may be
+/// True if a dead letter was made because the article's own topic would not take it: while output topics take less, that may be
 /// any large record.
 fn was_refused(letter: &Row) -> bool {
     let says = |name: &str, text: &str| {
@@ -228,7 +228,7 @@ fn was_refused(letter: &Row) -> bool {
     says("class.name", "undeliverable") || says("message", "as it would go out")
 }
 
-/// Where all brokers were killed at once, the crawlers' client cannot know what was kept, begins anew and writes a batch
+/// Where all brokers were killed at once, the crawlers' client cannot know what was kept, starts again and writes a batch
 /// again. Those are records like any other; each has a number of its own in a header.
 fn add_records_fed_again(scene: &Scene, raw: &[Row]) {
     let number = |headers: &[(String, Option<Vec<u8>>)]| {
@@ -268,7 +268,7 @@ fn raw_topic_is_what_was_fed(scene: &Scene, raw: &[Row], findings: &mut Findings
     if known != fed.len() {
         wrong.push(format!("{} records at {known} offsets", fed.len()));
     }
-    complain(findings, "void: the raw topic is not what was fed", &wrong);
+    report(findings, "void: the raw topic is not what was fed", &wrong);
 }
 
 /// I1: every input has exactly one tagged article or dead letter, and a delete reaches every partition once.
@@ -300,9 +300,9 @@ fn each_input_has_its_output(
             None => strangers.push(format!("dead letter {}/{}", row.partition, row.offset)),
         }
     }
-    complain(findings, "no source position", &strangers);
+    report(findings, "no source position", &strangers);
     let twice = tombstones.iter().filter(|(_, count)| **count > 1);
-    complain(
+    report(
         findings,
         "a tombstone twice",
         &twice
@@ -358,11 +358,11 @@ fn each_input_has_its_output(
             unrouted.push(format!("{position:?} ({:?})", fed.fate));
         }
     }
-    complain(findings, "not exactly one output", &wrong);
-    complain(findings, "a dead letter differs from its input", &bytes);
-    complain(findings, "not routed exactly once", &unrouted);
+    report(findings, "not exactly one output", &wrong);
+    report(findings, "a dead letter differs from its input", &bytes);
+    report(findings, "not routed exactly once", &unrouted);
     let more = tagged.keys().chain(letters.keys()).map(|position| format!("{position:?}"));
-    complain(findings, "output without an input", &more.collect::<Vec<_>>());
+    report(findings, "output without an input", &more.collect::<Vec<_>>());
 }
 
 /// (routed partition, raw partition) → events in order.
@@ -398,7 +398,7 @@ fn count_routed(
     match scene.lost_offsets {
         true if repeats.is_empty() => findings.push("void: nothing was routed again".into()),
         true => {}
-        false => complain(findings, "routed again or out of order", &repeats),
+        false => report(findings, "routed again or out of order", &repeats),
     }
     for event in routed.values().flatten() {
         let count = match event.what {
@@ -438,7 +438,7 @@ fn routed_is_what_raw_says(
         }
     }
     wrong.extend(routed.keys().map(|key| format!("{key:?}: nothing was fed")));
-    complain(findings, "the routed sequence does not follow from the raw records", &wrong);
+    report(findings, "the routed sequence does not follow from the raw records", &wrong);
     let moves =
         raw.expected().into_values().flatten().filter(|event| matches!(event.what, What::Forget { .. }));
     scene.say(&format!("{} forgets", moves.count()));
@@ -460,7 +460,7 @@ fn each_id_lives_in_one_partition(raw: &RouteModel, stores: &[Memory], findings:
             }
         }
     }
-    complain(findings, "an article is stored outside the partition of its last version", &wrong);
+    report(findings, "an article is stored outside the partition of its last version", &wrong);
 }
 
 /// I2: the same records as the replay, byte for byte and equally often, those of one routed partition in its
@@ -508,9 +508,9 @@ fn verdicts_are_those_of_the_replay(
     let more = found.iter().filter(|(_, positions)| !positions.is_empty());
     let more: Vec<String> =
         more.map(|(sent, positions)| format!("{} at {:?}", shown(sent), positions[0])).collect();
-    complain(findings, "in the replay but not on the topics", &missing);
-    complain(findings, "on the topics but not in the replay", &more);
-    complain(findings, "out of order", &disorder);
+    report(findings, "in the replay but not on the topics", &missing);
+    report(findings, "on the topics but not in the replay", &more);
+    report(findings, "out of order", &disorder);
 }
 
 /// Each record is in the partition that the Java client's partitioner chooses, so that readers can join our
@@ -523,7 +523,7 @@ fn each_key_has_its_partition(outputs: &[(String, Row)], partitions: i32, findin
     let wrong = outputs.iter().filter(elsewhere);
     let wrong: Vec<String> =
         wrong.map(|(topic, row)| format!("{topic} {}/{}", row.partition, row.offset)).collect();
-    complain(findings, "in another partition than its key's", &wrong);
+    report(findings, "in another partition than its key's", &wrong);
 }
 
 /// The hash by which Kafka's Java client chooses partitions.
@@ -612,7 +612,7 @@ fn compare(what: &str, found: &[StateRow], wanted: &[StateRow], findings: &mut F
     let more: Vec<String> = found.keys().filter(|key| !wanted.contains_key(*key)).map(name).collect();
     let other = found.iter().filter(|(key, value)| wanted.get(*key).is_some_and(|wanted| wanted != *value));
     let other: Vec<String> = other.map(|(key, _)| name(key)).collect();
-    complain(findings, &format!("{what}: rows missing"), &less);
-    complain(findings, &format!("{what}: rows too many"), &more);
-    complain(findings, &format!("{what}: rows that differ"), &other);
+    report(findings, &format!("{what}: rows missing"), &less);
+    report(findings, &format!("{what}: rows too many"), &more);
+    report(findings, &format!("{what}: rows that differ"), &other);
 }

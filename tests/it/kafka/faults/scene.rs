@@ -47,7 +47,7 @@ pub(crate) const SKEWED: usize = 1;
 /// See [`SKEWED`].
 pub(crate) const AHEAD: Duration = Duration::from_secs(3600);
 
-/// What differs between scenes.
+/// The differences between scenes.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) seed: u64,
@@ -74,7 +74,7 @@ pub(crate) struct Settings {
     pub(crate) avro: bool,
     /// The clock of one pod is ahead.
     pub(crate) skewed: bool,
-    /// What every process is ordered.
+    /// Settings of every process.
     pub(crate) orders: Orders,
 }
 
@@ -520,12 +520,12 @@ impl Scene {
         }
     }
 
-    /// Whether the log of any instance contains this text.
+    /// True if the log of any instance contains this text.
     pub(crate) fn logs_say(&self, text: &str) -> bool {
         (0..INSTANCES).any(|at| self.logged(at, text) > 0)
     }
 
-    /// Whether an instance was ever started.
+    /// True if an instance was ever started.
     pub(crate) fn has_run(&self, at: usize) -> bool {
         self.logs().join(format!("{at}.log")).exists()
     }

@@ -10,7 +10,7 @@ use samestory_engine::model::ArticleId;
 
 use crate::kafka::bus::Row;
 
-use super::oracle::{Findings, complain, source};
+use super::oracle::{Findings, report, source};
 use super::scene::Scene;
 
 /// Each routed partition holds exactly the relocation notices that the replays of the other partitions send.
@@ -33,7 +33,7 @@ pub(super) fn notices_are_those_of_the_replay(
     let wrong = left.iter().filter(|(_, count)| **count != 0);
     let wrong = wrong
         .map(|((partition, value), count)| format!("to {partition}: {count:+} of {}", value.escape_ascii()));
-    complain(findings, "relocation notices are not those of the replay", &wrong.collect::<Vec<_>>());
+    report(findings, "relocation notices are not those of the replay", &wrong.collect::<Vec<_>>());
     scene.say(&format!("{} relocation notices", expected.len()));
 }
 
@@ -111,12 +111,12 @@ pub(super) fn a_tombstone_deletes_no_live_article(
             }
         }
     }
-    complain(findings, "a tombstone deleted a live article", &lost);
-    complain(findings, "nobody retracted an article that moved away", &left);
+    report(findings, "a tombstone deleted a live article", &lost);
+    report(findings, "nobody retracted an article that moved away", &left);
     scene.say(&format!("{lagged} tombstones of partitions that lagged behind two moves"));
 }
 
-/// Whether an article left its partition, or was deleted, between two versions. A partition that has not read
+/// True if an article left its partition, or was deleted, between two versions. A partition that has not read
 /// that yet still acts as the home.
 fn is_lag(versions: &[ArticleVersion], tombstone: i64, record: i64) -> bool {
     let home = versions.iter().find(|version| version.offset == tombstone).and_then(|version| version.home);
@@ -124,7 +124,7 @@ fn is_lag(versions: &[ArticleVersion], tombstone: i64, record: i64) -> bool {
     between.into_iter().any(|version| version.home.is_none() || version.home != home)
 }
 
-/// Whether a record may be left over from an article that expired before its next version came: then nothing
+/// True if a record may be left over from an article that expired before its next version came: then nothing
 /// is retracted.
 fn was_forgotten(scene: &Scene, versions: &[ArticleVersion], offset: i64) -> bool {
     let Retention::Millis(retention) = scene.config.engine.default.retention else { return false };

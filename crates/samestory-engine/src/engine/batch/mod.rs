@@ -39,7 +39,7 @@ pub struct Batch {
     pub built_with: Option<BuiltWith>,
     /// The highest raw offset per raw partition among the articles and deletes of this batch.
     pub raw: BTreeMap<(TopicId, i32), i64>,
-    /// Whether articles can move between partitions (mode `routed` with more than one). Then the planner
+    /// True if articles can move between partitions (mode `routed` with more than one). Then the planner
     /// remembers what became of them, for relocation notices that have not arrived yet.
     pub relocates: bool,
 }
@@ -178,7 +178,7 @@ pub enum Output {
         id: ArticleId,
         /// The topic to retract it from.
         outlet: OutputTopic,
-        /// Whether the article lives on in another topic. If one topic carries all verdicts, there is then
+        /// True if the article lives on in another topic. If one topic carries all verdicts, there is then
         /// nothing to retract.
         lives: bool,
     },
@@ -202,7 +202,7 @@ pub enum Output {
     DeadLetter(DeadLetter),
 }
 
-/// What happened during planning; the caller turns it into metrics.
+/// Counts of one planned batch; the caller turns them into metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Articles judged, including unchanged ones.

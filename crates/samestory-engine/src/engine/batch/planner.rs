@@ -31,7 +31,7 @@ pub(crate) struct Planner<'a, V> {
     pub(crate) seen_since: BTreeMap<Lang, Option<EventTime>>,
     /// The partition that owns the state; cluster ids contain it.
     pub(crate) partition: i32,
-    /// Whether articles move between partitions.
+    /// True if articles move between partitions.
     pub(crate) relocates: bool,
     changes: Vec<Change>,
 }
@@ -87,6 +87,11 @@ impl<'a, V: View> Planner<'a, V> {
                 Vec::new()
             }
         };
+        for output in &mut outputs {
+            if let Output::Tagged(tagged) = output {
+                tagged.received_at = times.log.or(times.record);
+            }
+        }
         self.flush_cluster_edits(&mut outputs)?;
         Ok(outputs)
     }
@@ -157,17 +162,17 @@ impl<'a, V: View> Planner<'a, V> {
         self.is_within(document.language, document.last_seen)
     }
 
-    /// Whether something that was last seen at this time is still within the retention of its language.
+    /// True if something that was last seen at this time is still within the retention of its language.
     pub(crate) fn is_within(&self, language: Lang, last_seen: EventTime) -> bool {
         self.horizon(language).is_none_or(|horizon| last_seen > horizon)
     }
 
-    /// Whether events of this time are published.
+    /// True if events of this time are published.
     pub(crate) fn publishes(&self, at: Option<EventTime>) -> bool {
         self.engine.settings().publish_from.is_none_or(|from| at.is_some_and(|at| at >= from))
     }
 
-    /// Whether the clusters of a language are published yet. Stream time lags by a few articles, so an
+    /// True if the clusters of a language are published yet. Stream time lags by a few articles, so an
     /// article that is published itself publishes its clusters too.
     pub(crate) fn publishes_clusters(&self, language: Lang) -> bool {
         self.publishes(self.stream_time(language).max(self.item_time))

@@ -235,7 +235,7 @@ impl<V: View> Planner<'_, V> {
     }
 }
 
-/// Whether one raw record is older than another, or the same one. For a forget and a document this means that
+/// True if one raw record is older than another, or the same one. For a forget and a document this means that
 /// the article came back after the move and the forget is a repeat. Records of different raw partitions have
 /// no order; the order of arrival decides.
 fn is_before(one: &Position, other: &Position) -> bool {

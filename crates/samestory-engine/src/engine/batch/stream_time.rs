@@ -39,9 +39,9 @@ pub(crate) struct RecordTimes {
 pub(crate) struct Timed {
     /// The event time.
     pub(crate) at: EventTime,
-    /// Whether it came from the article or its record; otherwise stream time does not move.
+    /// True if it came from the article or its record; otherwise stream time does not move.
     pub(crate) is_stated: bool,
-    /// Whether the stated time was clamped.
+    /// True if the stated time was clamped.
     pub(crate) clamped: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Upserts: judges a new or updated article, tags it and stores it.
+//! Upserts: judges a new or updated article, sets the flags of its verdict, and stores it.
 //!
 //! [`Planner::article`] is the entry point; it removes what the article replaces, asks the candidate lookup
 //! and the judge, and joins a cluster. An unchanged article only refreshes `last_seen`.
@@ -85,7 +85,7 @@ impl<V: View> Planner<'_, V> {
         timed
     }
 
-    /// Whether the article is so far ahead that stream time would expire everything else if it followed.
+    /// True if the article is so far ahead that stream time would expire everything else if it followed.
     fn is_ahead(&self, language: Lang, timed: Timed, settings: &LanguageSettings) -> bool {
         let retention = match settings.retention {
             Retention::Millis(retention) => retention,
@@ -300,6 +300,8 @@ impl<V: View> Planner<'_, V> {
             flags,
             config: self.engine.settings().config,
             input: position.clone(),
+            // The planner adds it to every verdict.
+            received_at: None,
         }
     }
 }

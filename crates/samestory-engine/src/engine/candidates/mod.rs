@@ -1,9 +1,9 @@
 //! Candidate lookup: finds the earlier documents that a text is worth comparing with.
 //!
 //! Three routes lead to a document: equal content, a shared band of the signature, and shared sampled
-//! shingles. A shared bucket is never proof, only a reason to compare. `rank` chooses among the documents
-//! that the buckets name, `compare` measures them, and `read_ahead` fetches the buckets of a whole batch
-//! early.
+//! shingles. A shared bucket is never proof, only a reason to compare. Of a hot bucket only the newest
+//! `max_bucket` live documents are examined. `rank` chooses among the documents that the buckets name,
+//! `compare` measures them, and `read_ahead` fetches the buckets of a whole batch early.
 //!
 //! Sampled shingles find excerpts and the texts that contain them, because their signatures have little in
 //! common. A document posts the smallest few of its sampled shingles (16: [`Engine::SAMPLES`]), and a text
@@ -37,7 +37,7 @@ use super::settings::{Algorithm, LanguageSettings};
 use super::{Engine, Prepared};
 use rank::CandidateHits;
 
-/// Sampled shingles that are looked up, smallest first; the module header says why so many.
+/// Sampled shingles that are looked up, smallest first; the module header explains the number.
 const LOOKED_UP: usize = 24;
 
 /// A text is compared with at most this many times `max_bucket` documents.
@@ -45,7 +45,7 @@ const EXAMINED_BUCKETS: usize = 4;
 /// Sampled shingles that are looked up for a long text, at most.
 const MOST_LOOKED_UP: usize = 64;
 /// How many reads of one hot bucket may search for live documents.
-const PAGES: usize = 4;
+const MAX_READS: usize = 4;
 
 /// An earlier document, and how the newer text compares with it.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Whether the texts are related at all.
+    /// True if the texts are related at all.
     fn is_alike(&self) -> bool {
         self.comparison.relation != Relation::Different
     }
@@ -68,9 +68,9 @@ impl Candidate {
 pub struct Candidates {
     /// Live candidates by document number, ascending.
     pub all: Vec<Candidate>,
-    /// Whether the text is a digest: it contains several of them, from different clusters.
+    /// True if the text is a digest: it contains several of them, from different clusters.
     pub digest: bool,
-    /// Whether a match may have been missed because a bucket held more documents than are examined.
+    /// True if a match may have been missed because a bucket held more documents than are examined.
     pub capped: bool,
     /// How many buckets held more documents than are examined. Buckets of sampled shingles are not counted: a
     /// common phrase is enough to fill one.
@@ -90,7 +90,7 @@ impl Engine {
         horizon: Option<EventTime>,
     ) -> Result<Candidates, StoreError> {
         let keys = self.looked_up(state.postings(), article);
-        let lists = state.posting_lists(article.language, &keys, self.page_size())?;
+        let lists = state.posting_lists(article.language, &keys, self.read_limit())?;
         let lists = (0..keys.len()).map(|at| lists.get(at).map(Cow::Borrowed).unwrap_or_default());
         self.candidates_in(state, article, horizon, &keys, lists.collect())
     }
@@ -102,16 +102,16 @@ impl Engine {
         article: &Prepared,
         horizon: Option<EventTime>,
         keys: &[BandKey],
-        pages: Vec<Cow<'_, PostingList>>,
+        lists: Vec<Cow<'_, PostingList>>,
     ) -> Result<Candidates, StoreError> {
         let cap = self.settings().max_bucket.max(1);
         let mut search = Search { state, language: article.language, horizon, cap, read: Vec::new() };
-        search.run(keys, pages, &article.fingerprint, self.settings_for(article.language))
+        search.run(keys, lists, &article.fingerprint, self.settings_for(article.language))
     }
 
     /// How many document numbers to read from a bucket: one more than the cap, to distinguish a full bucket
     /// from one that holds more.
-    pub(super) fn page_size(&self) -> usize {
+    pub(super) fn read_limit(&self) -> usize {
         self.settings().max_bucket.max(1) + 1
     }
 
@@ -149,14 +149,14 @@ pub(super) fn looked_up(fingerprint: &Fingerprint) -> &[u32] {
 /// The documents that a text would be compared with if nothing changed before it is judged.
 pub(super) fn probable<'p>(
     keys: &[BandKey],
-    pages: impl Iterator<Item = Option<&'p PostingList>>,
+    lists: impl Iterator<Item = Option<&'p PostingList>>,
     cap: usize,
 ) -> impl Iterator<Item = DocumentNumber> {
-    let pages: Vec<Option<&PostingList>> = pages.collect();
+    let lists: Vec<Option<&PostingList>> = lists.collect();
     let mut seen =
-        CandidateHits::with_room(pages.iter().flatten().map(|page| page.numbers.len().min(cap)).sum());
-    for (&key, page) in keys.iter().zip(pages) {
-        let numbers = page.map(|page| &page.numbers[..page.numbers.len().min(cap)]).unwrap_or_default();
+        CandidateHits::with_room(lists.iter().flatten().map(|list| list.numbers.len().min(cap)).sum());
+    for (&key, list) in keys.iter().zip(lists) {
+        let numbers = list.map(|list| &list.numbers[..list.numbers.len().min(cap)]).unwrap_or_default();
         seen.see(IndexScheme::kind(key), numbers);
     }
     seen.choose().into_iter()
@@ -183,34 +183,34 @@ impl<V: View> Search<'_, V> {
     fn run(
         &mut self,
         keys: &[BandKey],
-        pages: Vec<Cow<'_, PostingList>>,
+        lists: Vec<Cow<'_, PostingList>>,
         fingerprint: &Fingerprint,
         settings: &LanguageSettings,
     ) -> Result<Candidates, StoreError> {
-        let room = pages.iter().map(|page| page.numbers.len().min(self.cap)).sum();
+        let room = lists.iter().map(|list| list.numbers.len().min(self.cap)).sum();
         let mut seen = CandidateHits::with_room(room);
         let mut phrases: Vec<&[DocumentNumber]> = Vec::new();
         // `common`: a phrase that many documents share. `crowded`: a hot bucket of texts that may be alike as
         // a whole.
         let (mut common, mut crowded, mut capped_buckets) = (false, false, 0);
-        for (&key, page) in keys.iter().zip(&pages) {
+        for (&key, list) in keys.iter().zip(&lists) {
             let kind = IndexScheme::kind(key);
             let live;
-            let numbers: &[DocumentNumber] = if page.numbers.len() <= self.cap {
-                &page.numbers
+            let numbers: &[DocumentNumber] = if list.numbers.len() <= self.cap {
+                &list.numbers
             } else if kind == PostingKind::Sample {
                 common = true;
-                &page.numbers[..self.cap]
+                &list.numbers[..self.cap]
             } else {
                 crowded = true;
                 let capped;
-                (live, capped) = self.newest_live(key, page.as_ref().clone())?;
+                (live, capped) = self.newest_live(key, list.as_ref().clone())?;
                 capped_buckets += u64::from(capped);
                 &live
             };
             seen.see(kind, numbers);
             if kind == PostingKind::Sample {
-                phrases.push(&page.numbers[..page.numbers.len().min(self.cap)]);
+                phrases.push(&list.numbers[..list.numbers.len().min(self.cap)]);
             }
         }
         let mut chosen = seen.choose();
@@ -268,19 +268,19 @@ impl<V: View> Search<'_, V> {
         key: BandKey,
         first: PostingList,
     ) -> Result<(Vec<DocumentNumber>, bool), StoreError> {
-        let (mut live, mut page) = (Vec::new(), first);
+        let (mut live, mut list) = (Vec::new(), first);
         for turn in 0.. {
-            self.load(&ascending(page.numbers.iter().copied()))?;
-            live.extend(page.numbers.iter().filter(|&&number| self.live(number).is_some()));
+            self.load(&ascending(list.numbers.iter().copied()))?;
+            live.extend(list.numbers.iter().filter(|&&number| self.live(number).is_some()));
             if live.len() > self.cap {
                 live.truncate(self.cap);
                 return Ok((live, true));
             }
-            let Some(&last) = page.numbers.last().filter(|_| page.more) else { break };
-            if turn + 1 == PAGES {
+            let Some(&last) = list.numbers.last().filter(|_| list.more) else { break };
+            if turn + 1 == MAX_READS {
                 return Ok((live, true));
             }
-            page = self.state.bucket(self.language, key, Some(last), self.cap + 1)?;
+            list = self.state.bucket(self.language, key, Some(last), self.cap + 1)?;
         }
         Ok((live, false))
     }

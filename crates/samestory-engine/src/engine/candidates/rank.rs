@@ -49,12 +49,12 @@ impl Hits {
         }
     }
 
-    /// Whether the texts may be alike as a whole.
+    /// True if the texts may be alike as a whole.
     fn is_whole(self) -> bool {
         self.content || self.bands > 0
     }
 
-    /// Whether one text may be a part of the other.
+    /// True if one text may be a part of the other.
     fn is_part(self) -> bool {
         self.samples.count_ones() >= COMMON || self.weight >= WEIGHT / RARE
     }
@@ -121,7 +121,7 @@ impl SampleQuota<'_> {
         SampleQuota { weights, of: [SAME_PART; 64], all: PARTS }
     }
 
-    /// Whether to compare a document: the samples it shares must not have used up their quota on other
+    /// True if a document is to be compared: the samples it shares must not have used up their quota on other
     /// documents.
     fn takes(&mut self, reason: Hits) -> bool {
         if self.all == 0 {

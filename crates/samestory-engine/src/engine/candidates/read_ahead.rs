@@ -24,7 +24,7 @@ pub(crate) struct ReadAhead {
     /// For each article of the piece its language and its range of that language's keys; `None` for other
     /// items.
     items: Vec<Option<(Lang, Range<usize>)>>,
-    page_size: usize,
+    read_limit: usize,
 }
 
 /// Items that are read together. Fewer would make the reads less sequential, more would wait longer for the
@@ -111,7 +111,7 @@ struct LanguageBuckets {
 #[derive(Clone, Copy)]
 pub(crate) struct ArticleBuckets<'a> {
     read: Option<(&'a LanguageBuckets, &'a Range<usize>)>,
-    page_size: usize,
+    read_limit: usize,
 }
 
 impl ReadAhead {
@@ -128,24 +128,24 @@ impl ReadAhead {
             read.keys.extend(engine.looked_up(state.postings(), article));
             items.push(Some((article.language, from..read.keys.len())));
         }
-        let page_size = engine.page_size();
+        let read_limit = engine.read_limit();
         for (&language, read) in &mut languages {
-            read.lists = state.posting_lists(language, &read.keys, page_size)?;
+            read.lists = state.posting_lists(language, &read.keys, read_limit)?;
             let ranges = items.iter().flatten().filter(|(other, _)| *other == language);
             let numbers = ranges.flat_map(|(_, range)| {
                 let lists = range.clone().map(|at| read.lists.get(at));
-                probable(&read.keys[range.clone()], lists, page_size - 1)
+                probable(&read.keys[range.clone()], lists, read_limit - 1)
             });
             state.read_ahead(language, numbers.collect())?;
         }
-        Ok(ReadAhead { languages, items, page_size })
+        Ok(ReadAhead { languages, items, read_limit })
     }
 
     /// The buckets of the n-th item of the piece.
     pub(crate) fn for_item(&self, item: usize) -> ArticleBuckets<'_> {
         let entry = self.items.get(item).and_then(Option::as_ref);
         let read = entry.and_then(|(language, keys)| Some((self.languages.get(language)?, keys)));
-        ArticleBuckets { read, page_size: self.page_size }
+        ArticleBuckets { read, read_limit: self.read_limit }
     }
 }
 
@@ -160,7 +160,7 @@ impl<'a> ArticleBuckets<'a> {
         let Some((read, range)) = self.read else { return Ok((&[], Vec::new())) };
         let keys = &read.keys[range.clone()];
         let list = |(at, &key)| {
-            state.staged_posting_list(language, key, read.lists.get(range.start + at), self.page_size)
+            state.staged_posting_list(language, key, read.lists.get(range.start + at), self.read_limit)
         };
         let lists: Result<_, _> = keys.iter().enumerate().map(list).collect();
         Ok((keys, lists?))

@@ -76,7 +76,7 @@ impl<V: View> Planner<'_, V> {
     }
 }
 
-/// Whether the policy prefers `other` to `current`: a complete text to a part, and among equals the lower
+/// True if the policy prefers `other` to `current`: a complete text to a part, and among equals the lower
 /// number.
 pub(crate) fn prefers(settings: &Settings, other: &Document, current: &Document) -> bool {
     if other.judgement.is_part != current.judgement.is_part {
@@ -107,7 +107,7 @@ fn believed(settings: &Settings, document: &Document) -> Option<EventTime> {
     document.published_at.filter(|&at| earliest.is_none_or(|earliest| at >= earliest))
 }
 
-/// Whether an article is contained in its best match, or in most copies of it, rather than containing it; or
+/// True if an article is contained in its best match, or in most copies of it, rather than containing it; or
 /// is a copy of a document that is.
 pub(crate) fn is_part(judged: &Judged) -> bool {
     let Some(best) = &judged.best else { return false };

@@ -31,7 +31,7 @@ const PAGE: usize = 1000;
 pub(super) struct ClusterEdit {
     /// The cluster before the item: what readers saw last.
     before: Cluster,
-    /// Whether the store has a row for the cluster.
+    /// True if the store has a row for the cluster.
     stored: bool,
     /// The canonical before the item.
     previous: ArticleId,
@@ -39,7 +39,7 @@ pub(super) struct ClusterEdit {
     pub(super) now: Option<Cluster>,
     /// The document that the item added.
     joined: Option<Arc<Document>>,
-    /// Whether readers need a new record.
+    /// True if readers need a new record.
     changed: bool,
 }
 

@@ -36,7 +36,8 @@ pub enum Measure {
     Brevity,
     /// How much more the newer text adds to the older than it repeats, unless both open alike.
     Added,
-    /// A short text under unrelated headlines: a paywall stub or consent notice rather than an article.
+    /// A short text under unrelated headlines: a paywall stub or consent notice rather than an article. One half if both texts
+    /// share common phrases alone.
     Wall,
     /// One of the two contains several articles: it is a digest, and no article is a copy of a digest.
     Digest,
@@ -80,7 +81,7 @@ impl Measure {
         }
     }
 
-    /// Whether a higher value speaks for a copy; the other measures speak against one.
+    /// True if a higher value speaks for a copy; the other measures speak against one.
     pub const fn speaks_for(self) -> bool {
         !matches!(
             self,

@@ -30,10 +30,24 @@ const DIGEST_CLUSTERS: usize = 2;
 const MEMBERS_ASKED: usize = 8;
 /// Headlines that share less than this fraction of words are unrelated.
 const UNRELATED: f64 = 0.25;
+/// Once a text has appeared under unrelated headlines, only headlines that share this fraction of words are one: two stories
+/// of one week may both name a country.
+const SAME_HEADLINE: f64 = 0.67;
 /// A text of medium length is page furniture once it has appeared under this many unrelated headlines.
 const WALL_TITLES: usize = 4;
 /// Containment in both directions at and above which two texts count as one for that purpose.
 const SAME_WALL: f64 = 0.8;
+
+/// Shared phrases that weigh less than this on average are common: more than four other clusters have them.
+const COMMON: f64 = 0.2;
+/// Fewer shared phrases do not tell how common they are.
+const COMMON_ASKED: u32 = 4;
+/// Texts of at least this similarity are alike as a whole, however common their phrases are.
+const ALIKE: f64 = 0.8;
+/// The value of `wall` for two texts that share common phrases alone.
+const COMMON_WALL: f64 = 0.5;
+/// With fewer comparable shingles an opening or a sample says nothing.
+const COMPARABLE: u32 = 4;
 
 /// A sampled shingle of the newer text, and the documents that posted it, newest first.
 pub(crate) struct Phrase<'a> {
@@ -42,9 +56,23 @@ pub(crate) struct Phrase<'a> {
 }
 
 /// Whether one text lies inside another that is clearly longer.
+///
+/// The lanes say little about a small part, and their noise lowers the containment. Where the samples alone
+/// show the part, they decide.
 fn is_part_of(part: &Fingerprint, whole: &Fingerprint, contained: f64, settings: &LanguageSettings) -> bool {
-    contained >= settings.rules.containment_threshold
-        && f64::from(part.shingles) <= DIGEST_PART * f64::from(whole.shingles)
+    let threshold = settings.rules.containment_threshold;
+    let sampled = || {
+        let found = part.sample.found_in(&whole.sample);
+        found.of >= 2 * COMPARABLE && found.share().is_some_and(|share| share >= threshold)
+    };
+    f64::from(part.shingles) <= DIGEST_PART * f64::from(whole.shingles)
+        && (contained >= threshold || sampled())
+}
+
+/// Whether two texts open differently.
+fn opens_elsewhere(new: &Fingerprint, old: &Fingerprint) -> bool {
+    let found = new.opening.found_in(&old.opening);
+    found.of >= COMPARABLE && found.found == 0
 }
 
 /// Whether a text contains several complete earlier articles from different clusters.
@@ -113,7 +141,38 @@ fn is_continued_by(part: &Candidate, whole: &Candidate, settings: &LanguageSetti
 
 /// Whether both texts have headlines and these share hardly a word.
 fn is_unrelated(pair: &Comparison) -> bool {
-    pair.evidence.get(Measure::Titles).is_some_and(|share| share < UNRELATED)
+    has_titles_below(pair, UNRELATED)
+}
+
+/// Whether both texts have headlines that share less than this fraction of words.
+fn has_titles_below(pair: &Comparison, share: f64) -> bool {
+    pair.evidence.get(Measure::Titles).is_some_and(|titles| titles < share)
+}
+
+/// Whether a short text is page furniture under these two headlines. It has appeared under `titles` others that are
+/// unrelated to the newer one.
+fn is_wall(
+    pair: &Comparison,
+    old: &Fingerprint,
+    new: &Fingerprint,
+    titles: usize,
+    settings: &LanguageSettings,
+) -> bool {
+    if pair.containment.max(pair.containment_of_old) < SAME_WALL {
+        return false;
+    }
+    let tokens = old.tokens.min(new.tokens);
+    let (short, medium) = (tokens < settings.rules.min_tokens, tokens < settings.rules.wall_tokens);
+    let foreign = old.foreign_headline && new.foreign_headline;
+    if is_unrelated(pair) {
+        return foreign || short || medium && titles >= WALL_TITLES;
+    }
+    // Wire copy of this length is reprinted under many headlines, and all of them speak of it.
+    let often = match short {
+        true => titles >= 1,
+        false => titles >= WALL_TITLES && (old.foreign_headline || new.foreign_headline),
+    };
+    has_titles_below(pair, SAME_HEADLINE) && medium && (foreign || often)
 }
 
 /// How many unrelated headlines the text has appeared under.
@@ -142,11 +201,13 @@ impl<V: View> Search<'_, V> {
         let digest = found.digest;
         let candidates = &mut found.all;
         let alike = clusters_alike(candidates, settings);
-        for candidate in candidates.iter_mut() {
+        let mut common = vec![false; candidates.len()];
+        for (candidate, common) in candidates.iter_mut().zip(&mut common) {
             if candidate.comparison.log_odds + most >= HOPELESS {
                 let contained = candidate.comparison.containment;
-                let rare = self.rare(&candidate.document, new, contained, phrases, &alike)?;
-                candidate.comparison.evidence.set(Measure::Rare, rare);
+                let phrases = self.shared(&candidate.document, new, phrases, &alike)?;
+                candidate.comparison.evidence.set(Measure::Rare, phrases.rare(contained));
+                *common = candidate.comparison.similarity < ALIKE && phrases.are_common();
             }
             let old = &candidate.document.fingerprint;
             let part = digest && is_part_of(old, new, candidate.comparison.containment_of_old, settings)
@@ -155,18 +216,14 @@ impl<V: View> Search<'_, V> {
             candidate.comparison.evidence.set(Measure::Digest, part.then_some(1.0));
         }
         let titles = unrelated_titles(candidates);
-        for candidate in candidates {
+        for (candidate, common) in candidates.iter_mut().zip(common) {
             let (old, pair) = (&candidate.document.fingerprint, &mut candidate.comparison);
-            let tokens = old.tokens.min(new.tokens);
-            let unrelated = is_unrelated(pair);
             let notice = pair.evidence.get(Measure::Wall).is_some();
-            let wall = notice
-                || unrelated
-                    && pair.containment.max(pair.containment_of_old) >= SAME_WALL
-                    && (tokens < settings.rules.min_tokens
-                        || tokens < settings.rules.wall_tokens
-                            && (titles >= WALL_TITLES || old.foreign_headline && new.foreign_headline));
-            pair.evidence.set(Measure::Wall, wall.then_some(1.0));
+            let wall = match notice || is_wall(pair, old, new, titles, settings) {
+                true => Some(1.0),
+                false => common.then_some(COMMON_WALL),
+            };
+            pair.evidence.set(Measure::Wall, wall);
             settings.decide(old, new, pair);
         }
         let overruled = overruled_by_the_whole(&found.all, new, settings);
@@ -178,9 +235,10 @@ impl<V: View> Search<'_, V> {
         Ok(())
     }
 
-    /// Whether an earlier document is a digest: it is flagged as one, or it also contains another article
-    /// that is unrelated to the newer text and has its own headline. Excerpts of a single article have no
-    /// headline, or that article's. Only the newest members of the cluster are read.
+    /// Whether an earlier document that contains the newer text is a digest: it is flagged as one, or it begins with another
+    /// text under an unrelated headline, or it also contains another article that is unrelated to the newer text and has its
+    /// own headline. Excerpts of a single article have no headline, or that article's. Only the newest members of the cluster
+    /// are read.
     fn is_digest(
         &mut self,
         document: &Document,
@@ -192,6 +250,9 @@ impl<V: View> Search<'_, V> {
         }
         if !unrelated {
             return Ok(false);
+        }
+        if opens_elsewhere(new, &document.fingerprint) {
+            return Ok(true);
         }
         let members = self
             .state
@@ -208,18 +269,14 @@ impl<V: View> Search<'_, V> {
         }))
     }
 
-    /// Fraction of the comparable sampled shingles that both texts share and hardly any other cluster has. A
-    /// shingle counts less, the more other clusters posted it recently. If too few are comparable, as with an
-    /// excerpt of a long text, `contained` says how much is shared and the shared shingles only how rare it
-    /// is.
-    fn rare(
+    /// The sampled phrases that the newer text shares with a document, and how common they are.
+    fn shared(
         &mut self,
         document: &Document,
         new: &Fingerprint,
-        contained: f64,
         phrases: &[Phrase<'_>],
         alike: &[DocumentNumber],
-    ) -> Result<Option<f64>, StoreError> {
+    ) -> Result<SharedPhrases, StoreError> {
         let old = &document.fingerprint;
         let sample = old.sample.values();
         let posted =
@@ -246,9 +303,32 @@ impl<V: View> Search<'_, V> {
             sum += 1.0 / (1.0 + others.len() as f64);
             shared += 1;
         }
-        if comparable < ENOUGH {
-            return Ok((shared > 0).then(|| contained * sum / f64::from(shared)));
+        Ok(SharedPhrases { comparable, shared, sum })
+    }
+}
+
+/// Sampled phrases of the newer text that an older one has too.
+struct SharedPhrases {
+    /// How many could be shared.
+    comparable: usize,
+    /// How many are.
+    shared: u32,
+    /// Their weights together: a phrase counts less, the more other clusters posted it recently.
+    sum: f64,
+}
+
+impl SharedPhrases {
+    /// Fraction of the comparable phrases that both texts share and hardly any other cluster has. If too few are comparable, as
+    /// with an excerpt of a long text, `contained` says how much is shared and the phrases only how rare it is.
+    fn rare(&self, contained: f64) -> Option<f64> {
+        if self.comparable < ENOUGH {
+            return (self.shared > 0).then(|| contained * self.sum / f64::from(self.shared));
         }
-        Ok(Some(sum / comparable as f64))
+        Some(self.sum / self.comparable as f64)
+    }
+
+    /// Whether nearly all of them belong to several other clusters: what the two texts share is the page or the form.
+    fn are_common(&self) -> bool {
+        self.shared >= COMMON_ASKED && self.sum < COMMON * f64::from(self.shared)
     }
 }

@@ -90,7 +90,7 @@ impl Relation {
         }
     }
 
-    /// Whether the newer text counts as a copy of the older.
+    /// True if the newer text counts as a copy of the older.
     pub const fn is_duplicate(self) -> bool {
         matches!(self, Relation::Exact | Relation::Near | Relation::Rewritten | Relation::Partial)
     }
@@ -130,7 +130,7 @@ impl LanguageSettings {
         pair
     }
 
-    /// What a newer text is to an older one if no other article was ever seen: every phrase that the two share is rare.
+    /// Compares a newer text with an older one as if no other article existed: every phrase that the two share is rare.
     pub fn compare_alone(&self, old: &Fingerprint, new: &Fingerprint) -> Comparison {
         let mut pair = measure(old, new);
         pair.evidence.set(Measure::Rare, Some(pair.containment));
@@ -182,7 +182,8 @@ impl LanguageSettings {
     fn kinship(&self, new: &Fingerprint, old: &Fingerprint, pair: &Comparison) -> Relation {
         let share = |measure| pair.evidence.get(measure);
         let contained = pair.containment.max(pair.containment_of_old);
-        if share(Measure::Wall).is_some_and(|wall| wall > 0.0) {
+        // Common phrases alone may also be those of a form.
+        if share(Measure::Wall).is_some_and(|wall| wall >= 1.0) {
             return Relation::SameFurniture;
         }
         if pair.containment_of_old >= self.rules.containment_threshold && new.shingles > old.shingles {
@@ -253,6 +254,8 @@ const REPLACED: f64 = 6.0;
 const FIGURES: f64 = 6.0;
 /// Openings agree from this share on: the newer text begins as the older does and goes on.
 const OPENS_ALIKE: f64 = 0.6;
+/// Below this share the newer text begins with another text.
+const OPENS_ELSEWHERE: f64 = 0.2;
 
 /// Measures a pair without deciding its relation.
 pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
@@ -280,7 +283,8 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     let opens_alike = opening_of_new.is_some_and(|share| share >= OPENS_ALIKE);
     // Only of a text that holds most of another can it be said that it adds to it.
     let holds = containment_of_old >= MOSTLY && !opens_alike;
-    evidence.set(Measure::Added, holds.then(|| added(old, new, containment_of_old)));
+    let opens_elsewhere = opening_of_new.is_some_and(|share| share < OPENS_ELSEWHERE);
+    evidence.set(Measure::Added, holds.then(|| added(old, new, containment_of_old, opens_elsewhere)));
     // An article in a frame of notices has its copies; a notice inside another text has none. Of other walls only the index knows.
     let smaller = if new.shingles <= old.shingles { new } else { old };
     evidence.set(Measure::Wall, smaller.is_notice().then_some(1.0));
@@ -298,11 +302,13 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     }
 }
 
-/// How much more the newer text adds than it repeats: 0 up to as much, 1 from three times as much.
-fn added(old: &Fingerprint, new: &Fingerprint, containment_of_old: f64) -> f64 {
-    let repeats = containment_of_old * f64::from(old.shingles);
+/// How much more the newer text adds than it repeats: 0 up to as much, 1 from three times as much. A text that begins with
+/// another text is a version of neither, so there it counts from a quarter on: what it repeats may be the footer of the page.
+fn added(old: &Fingerprint, new: &Fingerprint, containment_of_old: f64, opens_elsewhere: bool) -> f64 {
+    let repeats = (containment_of_old * f64::from(old.shingles)).max(1.0);
     let adds = f64::from(new.shingles) - repeats;
-    if adds <= repeats || adds <= 0.0 { 0.0 } else { ((adds / repeats.max(1.0) - 1.0) / 2.0).min(1.0) }
+    let free = if opens_elsewhere { 0.25 } else { 1.0 };
+    ((adds / repeats - free) / 2.0).clamp(0.0, 1.0)
 }
 
 /// Fraction of one text's opening that occurs in the other text; `None` if too little of it can be looked up
@@ -325,7 +331,7 @@ fn figures(old: &Fingerprint, new: &Fingerprint) -> Option<f64> {
     Some(common as f64 / FIGURES)
 }
 
-/// What two sets have in common.
+/// The overlap of two sets.
 #[derive(Clone, Copy)]
 struct Common {
     /// Size of the smaller set.
@@ -350,7 +356,7 @@ fn in_common<const K: usize>(a: &Sample<K>, b: &Sample<K>) -> Option<Common> {
     Some(Common { fewer, share, drawn, replaced: f64::from(fewer) * (1.0 - share) })
 }
 
-/// Whether the shorter text is a part of the longer rather than another version of it. Half an article is
+/// True if the shorter text is a part of the longer rather than another version of it. Half an article is
 /// similar to the whole, but readers want to know that half of it is missing.
 fn is_part(old: &Fingerprint, new: &Fingerprint, pair: &Comparison, rules: &Rules) -> bool {
     let (part, whole, contained) = if new.shingles <= old.shingles {

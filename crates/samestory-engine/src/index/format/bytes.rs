@@ -38,7 +38,7 @@ pub enum DecodeError {
     Language(String),
     /// An invalid fingerprint.
     #[error(transparent)]
-    Fingerprint(#[from] crate::fingerprint::DecodeError),
+    Fingerprint(#[from] crate::fingerprint::FingerprintError),
 }
 
 /// Finds a language in the table by its code.

@@ -18,7 +18,7 @@ use script::{Census, Excerpt};
 
 /// How a language's text is cut into tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Segment {
+pub enum Segmentation {
     /// UAX #29 words, for scripts that put spaces between them.
     Words,
     /// Letters and digits one by one, for scripts that do not.
@@ -39,7 +39,7 @@ pub struct Language {
     /// The scripts it is written in.
     pub scripts: &'static [Script],
     /// How its text is cut into tokens.
-    pub segment: Segment,
+    pub segment: Segmentation,
     /// Tokens per shingle.
     pub shingle: usize,
     /// Its most common function words, which distinguish it from other languages of its script.
@@ -69,7 +69,7 @@ pub const TABLE_VERSION: u32 = 2;
 #[cfg(test)]
 const TABLE_HASH: u64 = 0x8fb0_7435_9a4c_89d6;
 
-/// What decides the home of an article (`language.trust`).
+/// The language that decides the home of an article (`language.trust`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trust {
@@ -205,7 +205,7 @@ pub fn recognise(normalized_text: &str) -> Option<(Lang, f32)> {
         .then(|| (LANGUAGES[guess.row].lang, guess.confidence))
 }
 
-/// Whether at least half of a text is in a script of the language. The row of unknown languages names no script, so every text is in its.
+/// True if at least half of a text is in a script of the language. The row of unknown languages names no script, so every text is in its.
 pub fn is_in_script_of(language: &Language, normalized_text: &str) -> bool {
     let share = || Census::count(&Excerpt::new(normalized_text, DETECT_WINDOW)).share(language.scripts);
     language.scripts.is_empty() || share() >= 0.5

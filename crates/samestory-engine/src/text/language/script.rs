@@ -156,7 +156,14 @@ impl Census {
     pub(super) fn count(excerpt: &Excerpt<'_>) -> Census {
         let mut letters = [0u32; Script::COUNT];
         for window in excerpt.windows() {
-            for c in window.chars() {
+            // Of ASCII only the Latin letters count. The sum wraps explicitly (it cannot), because a checked one is not
+            // vectorised.
+            let latin = |sum: u32, byte: u8| sum.wrapping_add(u32::from(byte.is_ascii_alphabetic()));
+            letters[Script::Latin as usize] += window.bytes().fold(0, latin);
+            if window.is_ascii() {
+                continue;
+            }
+            for c in window.chars().filter(|c| !c.is_ascii()) {
                 if let Some(script) = Script::of_letter(c) {
                     letters[script as usize] += 1;
                 }

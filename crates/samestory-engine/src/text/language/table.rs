@@ -7,7 +7,7 @@
 //! otherwise be separated.
 
 use super::script::Script;
-use super::{Language, Segment};
+use super::{Language, Segmentation};
 use crate::model::Lang;
 
 /// The defaults of most rows: words separated by spaces, three words per shingle. For scripts without spaces,
@@ -18,7 +18,7 @@ const SPACED: Language = Language {
     name: "undetermined",
     aliases: &[],
     scripts: &[],
-    segment: Segment::Words,
+    segment: Segmentation::Words,
     shingle: 3,
     words: "",
     coverage: 0.0,
@@ -209,7 +209,7 @@ pub const LANGUAGES: &[Language] = &[
         name: "Japanese",
         aliases: &["jpn"],
         scripts: &[Script::Kana, Script::Han],
-        segment: Segment::Characters,
+        segment: Segmentation::Characters,
         shingle: 5,
         sample: "市は月曜日、古い橋を修理のために閉鎖し、工事が終わるまでバスは別の道を走ると発表した。",
         ..SPACED
@@ -219,7 +219,7 @@ pub const LANGUAGES: &[Language] = &[
         name: "Chinese",
         aliases: &["zho", "chi", "cmn", "yue"],
         scripts: &[Script::Han],
-        segment: Segment::Characters,
+        segment: Segmentation::Characters,
         shingle: 5,
         sample: "市政府星期一表示，旧桥将关闭维修，在工程结束之前公共汽车将改走其他路线。",
         ..SPACED
@@ -238,7 +238,7 @@ pub const LANGUAGES: &[Language] = &[
         name: "Thai",
         aliases: &["tha"],
         scripts: &[Script::Thai],
-        segment: Segment::Characters,
+        segment: Segmentation::Characters,
         shingle: 5,
         sample: "เทศบาลเมืองแถลงเมื่อวันจันทร์ว่าสะพานเก่าจะปิดซ่อมแซม และรถประจำทางจะวิ่งเส้นทางอื่นจนกว่างานจะแล้วเสร็จ",
         ..SPACED
@@ -685,7 +685,7 @@ pub const LANGUAGES: &[Language] = &[
         name: "Lao",
         aliases: &["lao"],
         scripts: &[Script::Lao],
-        segment: Segment::Characters,
+        segment: Segmentation::Characters,
         shingle: 5,
         sample: "ເທດສະບານເມືອງແຈ້ງໃນວັນຈັນວ່າ ຂົວເກົ່າຈະປິດເພື່ອສ້ອມແປງ ແລະ ລົດເມຈະແລ່ນເສັ້ນທາງອື່ນຈົນກວ່າວຽກຈະແລ້ວ",
         ..SPACED
@@ -695,7 +695,7 @@ pub const LANGUAGES: &[Language] = &[
         name: "Khmer",
         aliases: &["khm"],
         scripts: &[Script::Khmer],
-        segment: Segment::Characters,
+        segment: Segmentation::Characters,
         shingle: 5,
         sample: "សាលាក្រុងបានប្រកាសនៅថ្ងៃចន្ទថា ស្ពានចាស់នឹងត្រូវបិទដើម្បីជួសជុល ហើយរថយន្តក្រុងនឹងធ្វើដំណើរតាមផ្លូវផ្សេងរហូតដល់ការងារចប់",
         ..SPACED
@@ -705,7 +705,7 @@ pub const LANGUAGES: &[Language] = &[
         name: "Burmese",
         aliases: &["mya", "bur"],
         scripts: &[Script::Myanmar],
-        segment: Segment::Characters,
+        segment: Segmentation::Characters,
         shingle: 5,
         sample: "တံတားဟောင်းကို ပြုပြင်ရန် ပိတ်ထားမည်ဖြစ်ပြီး အလုပ်ပြီးသည်အထိ ဘတ်စ်ကားများ အခြားလမ်းမှ သွားမည်ဟု မြို့တော်စည်ပင်က တနင်္လာနေ့တွင် \
          ပြောကြားသည်။",

@@ -9,7 +9,7 @@ use html5gum::{Emitter, Error, State, Tokenizer};
 
 use super::TooLarge;
 use super::page::{Hints, PageText};
-use super::style::Style;
+use super::style::StyleVisibility;
 use super::tag::Landmark;
 
 /// Bytes kept of a tag name; no known element has a longer one.
@@ -34,7 +34,7 @@ const CHROME_CLASSES: [&str; 27] = [
 /// Customary classes for text that only screen readers announce.
 const HIDDEN_CLASSES: [&str; 3] = ["sr-only", "visually-hidden", "screen-reader-text"];
 
-/// Whether parsing `raw` as HTML could give anything but `raw`.
+/// True if parsing `raw` as HTML could give anything but `raw`.
 pub(super) fn has_markup(raw: &str) -> bool {
     raw.bytes().any(|byte| matches!(byte, b'<' | b'&' | b'\r' | b'\0'))
 }
@@ -45,10 +45,10 @@ pub(super) fn to_text(raw: &str, limit: usize) -> Result<String, TooLarge> {
     page.finish()
 }
 
-/// What surrounds a piece of HTML.
+/// The context that a piece of HTML comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Context {
-    /// Nothing: it is a document of its own.
+    /// A whole HTML document.
     Page,
     /// Markdown: single tags within text, so a raw element must not swallow what follows.
     Inline,
@@ -149,7 +149,7 @@ impl TagReader<'_> {
                 self.hints.hidden |= any(&HIDDEN_CLASSES);
             }
             b"style" => {
-                let style = Style::read(&value.bytes);
+                let style = StyleVisibility::read(&value.bytes);
                 self.hints.hidden |= style.invisible;
                 self.hints.chrome |= style.fades_in;
                 self.hints.hides |= style.hides;

@@ -19,7 +19,7 @@
 //! kept but nothing in them is dropped. Removed text was written once, so the work stays linear.
 
 use super::TooLarge;
-use super::tag::{DropReason, Gap, Kind, Landmark, PARAGRAPH, ROOT};
+use super::tag::{DropReason, Gap, Landmark, PARAGRAPH, ROOT, TagKind};
 
 /// Open elements that are tracked individually; browsers stop nesting at this depth too.
 const DEPTH: usize = 512;
@@ -35,7 +35,7 @@ const MIN_MAIN_ELEMENT: usize = 500;
 /// Above this many bytes a heading is not a headline: 200 letters in scripts of three bytes per letter.
 const HEADLINE: usize = 600;
 
-/// What the attributes of a start tag say.
+/// Hints from the attributes of a start tag.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hints {
     /// Navigation, banner, advertisement: not part of the article.
@@ -53,7 +53,7 @@ pub(super) struct Hints {
 
 struct OpenElement {
     name: u32,
-    kind: Kind,
+    kind: TagKind,
     cut: Option<Rollback>,
     landmark: Option<Landmark>,
     hidden: bool,
@@ -186,7 +186,7 @@ impl PageText {
 
     /// Handles a start tag. Returns true if the content is raw and the tokenizer must look for its end.
     pub(super) fn start(&mut self, name: &[u8], hints: Hints, self_closing: bool) -> bool {
-        let kind = Kind::of_element(name);
+        let kind = TagKind::of_element(name);
         let landmark = hints.landmark.or(kind.landmark);
         self.end_implied(kind);
         if kind.gap == Gap::Line {
@@ -274,7 +274,7 @@ impl PageText {
 
     /// Handles an end tag.
     pub(super) fn end(&mut self, name: &[u8]) {
-        let kind = Kind::of_element(name);
+        let kind = TagKind::of_element(name);
         self.separate(kind.gap);
         if kind.raw {
             self.raw = false;
@@ -347,7 +347,7 @@ impl PageText {
         })
     }
 
-    /// Whether a first heading of `length` is the title of the text from `start`: short, and not most of it.
+    /// True if a first heading of `length` is the title of the text from `start`: short, and not most of it.
     fn is_headline(&self, length: usize, start: usize) -> bool {
         length <= HEADLINE && (self.out.len() - start) / 3 >= length
     }
@@ -357,7 +357,7 @@ impl PageText {
     }
 
     /// Closes elements that a start tag of `next` closes implicitly: `<li>` an `<li>`, a block a `<p>`.
-    fn end_implied(&mut self, next: Kind) {
+    fn end_implied(&mut self, next: TagKind) {
         // An unclosed inline element must not keep a hidden paragraph open.
         if (self.hidden > 0 || self.hidden_by_inheritance != 0) && next.gap == Gap::Line {
             let inline =
@@ -448,7 +448,7 @@ impl PageText {
     }
 }
 
-/// Whether the article may be inside this landmark.
+/// True if the article may be inside this landmark.
 fn may_hold_article(landmark: Option<Landmark>) -> bool {
     landmark.is_some_and(|landmark| landmark != Landmark::Headline)
 }

@@ -2,7 +2,7 @@
 //! an article about `<div>`, or a line of code, must stay as it is.
 
 use super::ContentType;
-use super::tag::{Gap, Kind};
+use super::tag::{Gap, TagKind};
 
 /// Bytes that are examined.
 const WINDOW: usize = 8192;
@@ -69,7 +69,7 @@ fn is_html(bytes: &[u8]) -> bool {
     false
 }
 
-/// Whether a tag is followed by its content, rather than by a sentence about the tag.
+/// True if a tag is followed by its content, rather than by a sentence about the tag.
 fn opens_text(rest: &[u8]) -> bool {
     match rest {
         [b' ', next, ..] if next.is_ascii_lowercase() => false,
@@ -77,7 +77,7 @@ fn opens_text(rest: &[u8]) -> bool {
     }
 }
 
-/// Whether a tag is preceded by code.
+/// True if a tag is preceded by code.
 fn is_code(before: &[u8]) -> bool {
     let before = before.trim_ascii_end();
     before.ends_with(b"return") || before.last().is_some_and(|byte| b"=({[,|&?:".contains(byte))
@@ -149,11 +149,11 @@ impl<'a> SniffedTag<'a> {
     }
 
     fn is_block(&self) -> bool {
-        let kind = Kind::of_element(&self.name.to_ascii_lowercase());
+        let kind = TagKind::of_element(&self.name.to_ascii_lowercase());
         kind.gap > Gap::None
     }
 
-    /// Whether the tag does something between its neighbours.
+    /// True if the tag does something between its neighbours.
     fn is_used(&self, before: &[u8], after: &[u8], searches: &mut usize) -> bool {
         let (left, right) = (before.last(), after.first());
         let ends_sentence = left.is_some_and(|byte| b".!?,;:)".contains(byte));

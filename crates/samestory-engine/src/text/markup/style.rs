@@ -1,9 +1,9 @@
-//! What a style attribute hides. Style sheets are not read: classes that hide are recognised only by their
+//! Detects text that a style attribute hides. Style sheets are not read: classes that hide are recognised only by their
 //! customary names, in `html`.
 
-/// What an element's own style says about the visibility of its text.
+/// The effect of an element's own style on the visibility of its text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Style {
+pub(super) struct StyleVisibility {
     /// Not drawn, transparent or far off the screen: nothing inside can be seen.
     pub(super) invisible: bool,
     /// Transparent until a script or an animation shows it.
@@ -28,16 +28,16 @@ const WIDE: f32 = 5000.0;
 /// Pixels below which letters are unreadable.
 const TINY: f32 = 2.0;
 
-impl Style {
+impl StyleVisibility {
     /// Parses the value of a style attribute.
-    pub(super) fn read(style: &[u8]) -> Style {
+    pub(super) fn read(style: &[u8]) -> StyleVisibility {
         let style = without_comments(&String::from_utf8_lossy(style)).to_ascii_lowercase();
         let rules = StyleRules::parse(&style);
         let (hides, shows) = rules.inherited();
         let transparent = rules.get("opacity").and_then(number).is_some_and(|(value, _)| value < 0.05);
         let moves = ["transition", "animation", "transform", "will-change", "animation-name"];
         let fades_in = transparent && moves.iter().any(|name| rules.get(name).is_some());
-        Style { invisible: (transparent && !fades_in) || rules.invisible(), fades_in, hides, shows }
+        StyleVisibility { invisible: (transparent && !fades_in) || rules.invisible(), fades_in, hides, shows }
     }
 }
 
@@ -230,8 +230,8 @@ fn colour(value: &str) -> Option<Colour> {
 mod tests {
     use super::*;
 
-    fn read(style: &str) -> Style {
-        Style::read(style.as_bytes())
+    fn read(style: &str) -> StyleVisibility {
+        StyleVisibility::read(style.as_bytes())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What each element means for the text: whether it breaks a line, can stay open, or belongs to the article.
+//! A table of HTML elements: whether each breaks a line, can stay open, or belongs to the article.
 //! `page` and `sniff` look elements up here.
 
 /// The separator between two pieces of text. Ordered: the greater one wins.
@@ -36,7 +36,7 @@ pub(super) enum Landmark {
 
 /// The properties of one element name.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kind {
+pub(super) struct TagKind {
     pub(super) gap: Gap,
     /// Has no content and no end tag.
     pub(super) void: bool,
@@ -61,7 +61,7 @@ pub(super) const ROOT: u8 = 1;
 /// The group of `p`, which any block closes.
 pub(super) const PARAGRAPH: u8 = 2;
 
-const INLINE: Kind = Kind {
+const INLINE: TagKind = TagKind {
     gap: Gap::None,
     void: false,
     raw: false,
@@ -73,45 +73,45 @@ const INLINE: Kind = Kind {
     link: false,
     drawing: false,
 };
-const BLOCK: Kind = Kind { gap: Gap::Line, ..INLINE };
-const VOID: Kind = Kind { void: true, ..INLINE };
-const RAW: Kind = Kind { raw: true, ..INLINE };
-const HARD: Kind = Kind { drop: Some(DropReason::Hard), ..INLINE };
-const CHROME: Kind = Kind { drop: Some(DropReason::Chrome), ..BLOCK };
+const BLOCK: TagKind = TagKind { gap: Gap::Line, ..INLINE };
+const VOID: TagKind = TagKind { void: true, ..INLINE };
+const RAW: TagKind = TagKind { raw: true, ..INLINE };
+const HARD: TagKind = TagKind { drop: Some(DropReason::Hard), ..INLINE };
+const CHROME: TagKind = TagKind { drop: Some(DropReason::Chrome), ..BLOCK };
 
-impl Kind {
+impl TagKind {
     /// The properties of `name` (lower case). Unknown names are inline.
-    pub(super) fn of_element(name: &[u8]) -> Kind {
+    pub(super) fn of_element(name: &[u8]) -> TagKind {
         match name {
-            b"br" | b"hr" => Kind { gap: Gap::Line, ..VOID },
+            b"br" | b"hr" => TagKind { gap: Gap::Line, ..VOID },
             b"area" | b"base" | b"basefont" | b"bgsound" | b"col" | b"embed" | b"frame" | b"img"
             | b"input" | b"keygen" | b"link" | b"meta" | b"param" | b"source" | b"track" | b"wbr" => VOID,
 
-            b"title" => Kind { gap: Gap::Line, ..RAW },
+            b"title" => TagKind { gap: Gap::Line, ..RAW },
             b"script" | b"style" | b"iframe" | b"textarea" | b"noembed" | b"noframes" | b"noscript" => RAW,
 
-            b"svg" | b"math" => Kind { drawing: true, ..HARD },
-            b"template" => Kind { hidden: true, ..INLINE },
+            b"svg" | b"math" => TagKind { drawing: true, ..HARD },
+            b"template" => TagKind { hidden: true, ..INLINE },
             b"canvas" | b"object" | b"video" | b"audio" => HARD,
             b"button" | b"select" | b"datalist" | b"label" => HARD,
-            b"rt" | b"rp" => Kind { omit: 9, ..HARD },
+            b"rt" | b"rp" => TagKind { omit: 9, ..HARD },
 
             b"nav" | b"aside" | b"header" | b"footer" | b"dialog" | b"search" => CHROME,
 
-            b"article" => Kind { landmark: Some(Landmark::Article), ..BLOCK },
-            b"main" => Kind { landmark: Some(Landmark::Main), ..BLOCK },
-            b"h1" => Kind { landmark: Some(Landmark::Headline), ..BLOCK },
-            b"table" => Kind { fence: true, ..BLOCK },
-            b"a" => Kind { link: true, ..INLINE },
+            b"article" => TagKind { landmark: Some(Landmark::Article), ..BLOCK },
+            b"main" => TagKind { landmark: Some(Landmark::Main), ..BLOCK },
+            b"h1" => TagKind { landmark: Some(Landmark::Headline), ..BLOCK },
+            b"table" => TagKind { fence: true, ..BLOCK },
+            b"a" => TagKind { link: true, ..INLINE },
 
-            b"html" | b"head" | b"body" => Kind { omit: ROOT, ..BLOCK },
-            b"p" => Kind { omit: PARAGRAPH, ..BLOCK },
-            b"li" => Kind { omit: 3, ..BLOCK },
-            b"dt" | b"dd" => Kind { omit: 4, ..BLOCK },
-            b"td" | b"th" => Kind { gap: Gap::Cell, omit: 5, ..INLINE },
-            b"tr" => Kind { omit: 6, ..BLOCK },
-            b"thead" | b"tbody" | b"tfoot" | b"caption" | b"colgroup" => Kind { omit: 7, ..BLOCK },
-            b"option" | b"optgroup" => Kind { omit: 8, ..BLOCK },
+            b"html" | b"head" | b"body" => TagKind { omit: ROOT, ..BLOCK },
+            b"p" => TagKind { omit: PARAGRAPH, ..BLOCK },
+            b"li" => TagKind { omit: 3, ..BLOCK },
+            b"dt" | b"dd" => TagKind { omit: 4, ..BLOCK },
+            b"td" | b"th" => TagKind { gap: Gap::Cell, omit: 5, ..INLINE },
+            b"tr" => TagKind { omit: 6, ..BLOCK },
+            b"thead" | b"tbody" | b"tfoot" | b"caption" | b"colgroup" => TagKind { omit: 7, ..BLOCK },
+            b"option" | b"optgroup" => TagKind { omit: 8, ..BLOCK },
 
             b"address" | b"blockquote" | b"center" | b"details" | b"dir" | b"div" | b"dl" | b"fieldset"
             | b"figcaption" | b"figure" | b"form" | b"frameset" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6"

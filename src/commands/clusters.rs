@@ -1,0 +1,123 @@
+//! `samestory clusters`: lists or exports the current clusters from the clusters topic.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use samestory::config::Config;
+use samestory::kafka::tools::clusters::each;
+use samestory::terminal::style::printable;
+use serde_json::Value;
+
+use super::Failure;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  samestory clusters list
+  samestory clusters export --output clusters.ndjson")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Print the current clusters, one line each
+    #[command(after_help = "\
+Examples:
+  samestory clusters list
+  samestory clusters list --min-size 10 --limit 50")]
+    List(ListArgs),
+    /// Write the current clusters as NDJSON
+    #[command(after_help = "\
+Examples:
+  samestory clusters export > clusters.ndjson
+  samestory clusters export --min-size 3 --output clusters.ndjson
+
+Each line is the last record of a cluster on the clusters topic, as JSON, also if the topic holds Avro: schemas/cluster.schema.json.
+The command joins no consumer group and writes nothing to Kafka.")]
+    Export(ExportArgs),
+}
+
+#[derive(clap::Args)]
+struct ListArgs {
+    /// Only clusters with at least this many members
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    min_size: u64,
+    /// Print at most this many
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: u64,
+}
+
+#[derive(clap::Args)]
+struct ExportArgs {
+    /// Only clusters with at least this many members
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    min_size: u64,
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    match &args.command {
+        Command::List(args) => list(args, config),
+        Command::Export(args) => export(args, config),
+    }
+}
+
+fn size(cluster: &Value) -> u64 {
+    cluster["size"].as_u64().unwrap_or(0)
+}
+
+fn list(args: &ListArgs, config: &Config) -> Result<(), Failure> {
+    let mut out = samestory::terminal::stdout();
+    let (mut shown, mut failed) = (0, Ok(()));
+    let total = each(config, |line| {
+        let cluster: Value = serde_json::from_slice(line).unwrap_or_default();
+        if size(&cluster) < args.min_size || shown >= args.limit || failed.is_err() {
+            return failed.is_ok();
+        }
+        shown += 1;
+        let text = |key: &str| printable(cluster[key].as_str().unwrap_or_default());
+        let canonical = cluster["members"].as_array().into_iter().flatten();
+        let canonical = canonical.clone().find(|member| member["id"] == cluster["canonical_id"]);
+        let title = canonical.and_then(|member| member["title"].as_str()).unwrap_or_default();
+        let (id, first, last) = (text("cluster_id"), text("first_seen"), text("last_seen"));
+        let (size, canonical) = (size(&cluster), text("canonical_id"));
+        failed = writeln!(out, "{id:<14} {size:>5}  {first} to {last}  {canonical}  {}", printable(title));
+        failed.is_ok()
+    })?;
+    failed?;
+    eprintln!("{shown} of {total} clusters on {}", config.bus.topics.clusters);
+    Ok(())
+}
+
+fn export(args: &ExportArgs, config: &Config) -> Result<(), Failure> {
+    let mut out: Box<dyn Write> = match &args.output {
+        None => Box::new(io::stdout().lock()),
+        Some(path) => {
+            let mut options = std::fs::File::options();
+            let options = samestory::files::for_output(options.write(true).create(true).truncate(true));
+            let file = options.open(path);
+            Box::new(file.map_err(|error| Failure::Save { path: path.clone(), error })?)
+        }
+    };
+    let mut out = BufWriter::new(&mut out);
+    let (mut written, mut failed) = (0_u64, Ok(()));
+    each(config, |line| {
+        let cluster: Value = serde_json::from_slice(line).unwrap_or_default();
+        if size(&cluster) >= args.min_size {
+            written += 1;
+            failed = out.write_all(line).and_then(|()| out.write_all(b"\n"));
+        }
+        failed.is_ok()
+    })?;
+    let failure = |error| match &args.output {
+        Some(path) => Failure::Save { path: path.clone(), error },
+        None => Failure::Output(error),
+    };
+    failed.and_then(|()| out.flush()).map_err(failure)?;
+    eprintln!("{written} clusters");
+    Ok(())
+}
