@@ -11,7 +11,7 @@ CORE := --release --no-default-features
 LABELLED := $(or $(DATA),$(SAMESTORY_DATA),../shared/data)
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo install test test-python test-clients test-brokers test-deploy test-pages test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-query bench-kafka bench-python quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo install test test-python test-clients test-brokers test-deploy test-pages test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-corpus bench-query bench-kafka bench-python quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -98,6 +98,9 @@ bench: tools-test ## print benchmark tables beside peers and limits; FULL=1 fill
 
 bench-store: tools-test ## benchmark only the stores, with a million articles
 	cargo run --release -p samestory-bench -- full store
+
+bench-corpus: tools-test ## fill one store with 15.8 million stories in ten languages: rate, memory and disk every million, and an SVG (ARTICLES=100000, STATE=dir keeps it)
+	cargo run --release -p samestory-bench -- corpus
 
 bench-query: tools-test ## benchmark queries over HTTP while the store is filled; FULL=1 with a million articles
 	cargo run --release -p samestory-bench -- $(if $(FULL),full) query

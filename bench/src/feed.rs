@@ -69,7 +69,8 @@ impl<R: Send + 'static> Feed<R> {
         })
     }
 
-    fn spawn(
+    /// Delivers articles `from..to` with texts that `write` makes.
+    pub fn spawn(
         prepare: &Prepare<R>,
         from: u64,
         to: u64,

@@ -7,6 +7,8 @@
 //! the steps, the stores, the restore of a changelog, copies of one text, or queries. `full` fills the stores
 //! to a million articles.
 //!
+//! `samestory-bench corpus` fills one store with 15.8 million stories in ten languages, or with `ARTICLES`.
+//!
 //! `samestory-bench contender NAME [full] [in DIRECTORY] [SIZE…]` runs one contender in this process and
 //! prints a line of JSON per size. A store in a given directory is kept, and a later run continues to fill
 //! it.
@@ -16,6 +18,8 @@ mod boilerplate;
 #[cfg(feature = "disk")]
 mod codecs;
 mod contenders;
+#[cfg(feature = "disk")]
+mod corpus;
 mod feed;
 mod harness;
 #[cfg(feature = "disk")]
@@ -44,6 +48,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let sizes = rest.map(str::parse).collect::<Result<Vec<u64>, _>>()?;
         let default_sizes = if full { store::FULL } else { store::QUICK };
         return store::contend(name, if sizes.is_empty() { default_sizes } else { &sizes }, kept);
+    }
+    #[cfg(feature = "disk")]
+    if words.first().is_some_and(|word| word == "corpus") {
+        let rows = corpus::run()?;
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+        std::fs::write(results.join("corpus.json"), serde_json::to_string_pretty(&rows)?)?;
+        return Ok(());
     }
     let full = words.first().is_some_and(|word| word == "full");
     if full {

@@ -203,7 +203,7 @@ pub fn print(rows: &[Value]) {
     );
 }
 
-fn rounded(value: f64, digits: i32) -> f64 {
+pub fn rounded(value: f64, digits: i32) -> f64 {
     let scale = 10f64.powi(digits);
     (value * scale).round() / scale
 }
@@ -223,7 +223,7 @@ fn settled_bytes(directory: &Path) -> Outcome<u64> {
 }
 
 /// Bytes of all files in a directory.
-fn bytes(directory: &Path) -> Outcome<u64> {
+pub fn bytes(directory: &Path) -> Outcome<u64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(directory)? {
         // Compaction may delete a file at any time.
@@ -233,7 +233,7 @@ fn bytes(directory: &Path) -> Outcome<u64> {
 }
 
 /// A field of `/proc/self/status` in KiB; none on systems without it.
-fn status(key: &str) -> Option<f64> {
+pub fn status(key: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix(key))?.split_whitespace().next()?.parse().ok()
 }

@@ -61,6 +61,10 @@ struct Word {
 }
 
 pub struct Stream {
+    /// Average number of words per article, including boilerplate.
+    length: usize,
+    /// One article in this many is a copy.
+    copies: u64,
     words: Vec<Word>,
     /// Maps a draw to a word, by index into `words`.
     slots: Vec<u16>,
@@ -69,6 +73,11 @@ pub struct Stream {
 
 impl Stream {
     pub fn new() -> Stream {
+        Stream::with(WORDS, COPIES)
+    }
+
+    /// Articles of so many words on average, and of so many one that is a copy.
+    pub fn with(length: usize, copies: u64) -> Stream {
         let padded = |rank| {
             let word: String = word(rank);
             let mut bytes = [b' '; 16];
@@ -86,7 +95,7 @@ impl Stream {
             }
         }
         slots.resize(SLOTS, 0);
-        let mut stream = Stream { words, slots, boilerplate: Vec::new() };
+        let mut stream = Stream { length, copies, words, slots, boilerplate: Vec::new() };
         stream.boilerplate = (0..SITES)
             .map(|site| {
                 let mut text = Vec::new();
@@ -103,12 +112,12 @@ impl Stream {
         let mut text = std::mem::take(into).into_bytes();
         text.clear();
         let mut fate = Draw::new(FATE, n);
-        let copied = copied(&mut fate, n);
+        let copied = copied(&mut fate, n, self.copies);
         let site = fate.below(SITES) as usize;
         let mut body = Draw::new(BODY, copied.unwrap_or(n));
         let mut edit = copied.map(|_| Draw::new(EDIT, n));
         // Between half and one and a half times the average length.
-        let words = WORDS / 2 + body.below(WORDS as u64 + 1) as usize - BOILERPLATE;
+        let words = self.length / 2 + body.below(self.length as u64 + 1) as usize - BOILERPLATE;
         let boilerplate = &self.boilerplate[site];
         text.extend_from_slice(boilerplate);
         text.extend_from_slice(b".\n");
@@ -136,14 +145,14 @@ impl Stream {
 }
 
 /// The original that article n is a copy of.
-fn copied(fate: &mut Draw, n: u64) -> Option<u64> {
-    if !fate.next().is_multiple_of(COPIES) || n == 0 {
+fn copied(fate: &mut Draw, n: u64, copies: u64) -> Option<u64> {
+    if !fate.next().is_multiple_of(copies) || n == 0 {
         return None;
     }
     let mut original = fate.below(n);
     // A copy of a copy would drift from the original, so step back to an article that is none. Article 0
     // never is.
-    while original > 0 && Draw::new(FATE, original).next().is_multiple_of(COPIES) {
+    while original > 0 && Draw::new(FATE, original).next().is_multiple_of(copies) {
         original -= 1;
     }
     Some(original)

@@ -380,6 +380,7 @@ fn open(_directory: &Path, _config: &Config) -> Result<Memory, Failure> {
 #[cfg(feature = "rocksdb")]
 fn open(directory: &Path, config: &Config) -> Result<samestory_engine::index::Rocks, Failure> {
     use samestory_engine::index::{Budget, Rocks, RocksOptions};
-    let options = RocksOptions::new(config.postings.clone(), Durability::OwnWal, Budget::default());
+    let options =
+        RocksOptions::new(config.postings.clone(), Durability::OwnWal, Budget::new(config.store_memory));
     Ok(Rocks::open(directory, &options).map_err(files::RunError::from)?)
 }

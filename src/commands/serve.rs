@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         tracing::warn!("{warning}");
     }
     let Some(listen) = config.http.query else { return Err(Failure::NothingToServe) };
-    let budget = Budget::default();
+    let budget = Budget::new(config.store_memory);
     let mut stores = Vec::new();
     for directory in args.states.iter().flat_map(|directory| states(directory)) {
         stores.push(RocksReader::existing(&directory, &budget)?);

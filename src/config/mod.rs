@@ -23,7 +23,7 @@ use crate::formats::{Owner, time};
 use samestory_engine::engine::compare::Rules;
 use samestory_engine::engine::{Constraints, LanguageSettings, Settings as EngineSettings};
 use samestory_engine::fingerprint::LANES;
-use samestory_engine::index::{IndexSchemes, Retention};
+use samestory_engine::index::{BUDGET_BYTES, IndexSchemes, Retention};
 use samestory_engine::lsh::{Banding, BandingError};
 use samestory_engine::model::{Fraction, Lang};
 use samestory_engine::text::{Options, language};
@@ -43,8 +43,11 @@ pub use webhook::{DeadLetterTarget, Webhook, WebhookEvent, WebhookFormat, Webhoo
 pub use written::{
     BatchSettings, ClusterSettings, EnvelopeSettings, HttpSettings, InputSettings, LshSettings,
     MatchSettings, OutputSettings, Paths, PlacementSettings, Property, RegistrySettings, ReviewSettings,
-    SecretSource, Settings, StageSettings, TextSettings, TopicSettings, WebhookSettings,
+    SecretSource, Settings, StageSettings, StoreSettings, TextSettings, TopicSettings, WebhookSettings,
 };
+
+/// With less memory, a store would do little but freeze postings and flush memtables.
+const LEAST_STORE_MEMORY: usize = 64 << 20;
 
 /// Checked settings, with every default filled in.
 #[derive(Clone, Debug)]
@@ -61,6 +64,8 @@ pub struct Config {
     pub banding: Banding,
     /// Index schemes, language by language.
     pub postings: IndexSchemes,
+    /// Bytes of memory that all stores of the process share.
+    pub store_memory: usize,
     /// Settings of the stage on Kafka.
     pub bus: Bus,
     /// Settings of the HTTP endpoints.
@@ -217,6 +222,11 @@ impl TryFrom<Settings> for Config {
         let config = options.hash();
         let EngineOptions { settings: engine, schemes, .. } = options;
         let engine = EngineSettings { config, ..engine };
+        let store_memory = settings.store.memory.unwrap_or(BUDGET_BYTES);
+        if store_memory < LEAST_STORE_MEMORY {
+            let fix = format!("use a number of bytes, at least {LEAST_STORE_MEMORY}");
+            return Err(invalid("store.memory", store_memory, fix));
+        }
         let bus = Bus::checked(&settings)?;
         let http = Http::checked(&settings.http)?;
         let webhook = Webhook::checked(&settings.webhook)?;
@@ -227,6 +237,7 @@ impl TryFrom<Settings> for Config {
             engine,
             banding,
             postings: schemes,
+            store_memory,
             bus,
             http,
             webhook,

@@ -36,6 +36,8 @@ pub struct Settings {
     pub languages: BTreeMap<String, MatchSettings>,
     /// `[stage]`: how `samestory run` works.
     pub stage: StageSettings,
+    /// `[store]`
+    pub store: StoreSettings,
     /// `[topics]`: names and layout of topics.
     pub topics: TopicSettings,
     /// `[batch]`: limits of one transaction.
@@ -291,6 +293,14 @@ pub struct StageSettings {
     pub shutdown: Option<String>,
     /// True if routed records are deleted after match has committed them.
     pub purge: Option<bool>,
+}
+
+/// `[store]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StoreSettings {
+    /// Bytes of memory that all stores share.
+    pub memory: Option<usize>,
 }
 
 /// `[topics]`

@@ -231,7 +231,8 @@ pub fn run(
         holdings: Holdings::default(),
         pauses,
     };
-    let (config, values, budget) = (Arc::new(config.clone()), Arc::new(values), Budget::default());
+    let (config, values, budget) =
+        (Arc::new(config.clone()), Arc::new(values), Budget::new(config.store_memory));
     if io.writes {
         let (state, changelog) = (bus.state.clone(), bus.topics.changelog.clone());
         let (holdings, guard) = (context.holdings.clone(), board.guard("leftovers"));

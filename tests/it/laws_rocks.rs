@@ -40,7 +40,7 @@ impl Drop for Dir {
 }
 
 fn options(ahead: Durability) -> RocksOptions {
-    RocksOptions::new(index_schemes(), ahead, Budget::new(8 << 20, 4 << 20))
+    RocksOptions::new(index_schemes(), ahead, Budget::new(16 << 20))
 }
 
 const LOGGED: Durability = Durability::Changelog { partition: 3 };
@@ -98,15 +98,24 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn rocksdb_reads_like_memory(steps in steps(), size in 1usize..9, cap in 0usize..4, edge in proptest::option::of(0u64..6), logged in any::<bool>()) {
+    fn rocksdb_reads_like_memory(steps in steps(), size in 1usize..9, cap in 0usize..4, edge in proptest::option::of(0u64..6), logged in any::<bool>(), frozen in 1usize..200) {
         let dir = Dir::new("equal");
         let changes = history(&steps);
-        let options = options(if logged { LOGGED } else { Durability::OwnWal });
+        let ahead = if logged { LOGGED } else { Durability::OwnWal };
+        // Postings are frozen into segments after a few documents: what is frozen when never shows.
+        let options = RocksOptions { postings_in_memory: frozen, ..options(ahead) };
         let mut store = Logged::open(&dir.0, &options).unwrap();
         for (n, batch) in changes.chunks(size).enumerate() {
             apply_changes(&mut store, batch);
-            if n == 1 {
-                store.flush().unwrap();
+            match n % 4 {
+                1 => store.flush().unwrap(),
+                2 => store.settle().unwrap(),
+                3 => {
+                    store.flush().unwrap();
+                    drop(store);
+                    store = Logged::open(&dir.0, &options).unwrap();
+                }
+                _ => {}
             }
         }
         let expected = applied(&changes).dump().unwrap();
@@ -368,6 +377,7 @@ fn a_process_that_is_killed() {
     let mut options = options(if ahead == "logged" { LOGGED } else { Durability::OwnWal });
     // So small that the memtables of all column families fill up all the time, each at its own pace.
     options.write_buffer = 64 << 10;
+    options.postings_in_memory = 100;
     let mut store = Logged::open(Path::new(dir), &options).unwrap();
     for (n, change) in endless().enumerate() {
         apply_changes(&mut store, &change);
@@ -418,7 +428,8 @@ fn only_complete_batches_survive_a_kill() {
             child.kill().unwrap();
             child.wait().unwrap();
             let acknowledged = applied_batches.last().unwrap_or(kill_at);
-            let options = options(if ahead == "logged" { LOGGED } else { Durability::OwnWal });
+            let mut options = options(if ahead == "logged" { LOGGED } else { Durability::OwnWal });
+            options.postings_in_memory = 100;
             let logs: Vec<u64> =
                 dir.files("log").iter().map(|log| fs::metadata(log).unwrap().len()).collect();
             let store = Logged::open(&dir.0, &options).unwrap();
@@ -443,7 +454,12 @@ fn only_complete_batches_survive_a_kill() {
 
 /// The options of the kept states. Like their bytes, they never change.
 fn kept_options() -> RocksOptions {
-    RocksOptions { postings: IndexSchemes::new(*index_schemes().for_language(lang(0))), ..options(LOGGED) }
+    RocksOptions {
+        postings: IndexSchemes::new(*index_schemes().for_language(lang(0))),
+        // So few that the kept state has segments.
+        postings_in_memory: 100,
+        ..options(LOGGED)
+    }
 }
 
 fn printed(store: &Rocks) -> String {
@@ -460,7 +476,10 @@ fn printed(store: &Rocks) -> String {
 fn a_kept_state_still_opens_and_reads_the_same() {
     if let Ok(new) = std::env::var("SAMESTORY_KEEP_STATE") {
         let mut store = Logged::open(Path::new(&new), &kept_options()).unwrap();
-        apply_changes(&mut store, &long_history(60));
+        for batch in long_history(60).chunks(7) {
+            apply_changes(&mut store, batch);
+            store.settle().unwrap();
+        }
         store.flush().unwrap();
         fs::write(format!("{new}.dump"), printed(&store)).unwrap();
         return;
@@ -479,21 +498,22 @@ fn kept_state() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/state/v{version}"))
 }
 
-/// Positions in format 1 are bare numbers, so such a state cannot name the topic it was built from.
+/// Positions in format 1 are bare numbers, so such a state cannot name the topic it was built from; postings in format 2 are
+/// rows.
 #[test]
-fn a_state_of_format_one_is_refused_by_name_and_left_unchanged() {
-    let dir = Dir::new("format-one");
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state/v1");
-    copy(&kept, &dir.0);
-    let refused = Logged::open(&dir.0, &kept_options()).map(|_| ()).unwrap_err().to_string();
-    assert!(
-        refused.contains("format version 1, but 2") && refused.contains("`samestory state rebuild`"),
-        "{refused}"
-    );
-    for entry in fs::read_dir(&kept).unwrap() {
-        let name = entry.unwrap().file_name();
-        if Path::new(&name).extension().is_some_and(|extension| extension == "sst") {
-            assert!(dir.0.join(&name).exists(), "{} is gone", name.display());
+fn a_state_of_an_older_format_is_refused_by_name_and_left_unchanged() {
+    for version in 1..samestory_engine::index::VERSION {
+        let dir = Dir::new("older-format");
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/state/v{version}"));
+        copy(&kept, &dir.0);
+        let refused = Logged::open(&dir.0, &kept_options()).map(|_| ()).unwrap_err().to_string();
+        let versions = format!("format version {version}, but {}", samestory_engine::index::VERSION);
+        assert!(refused.contains(&versions) && refused.contains("`samestory state rebuild`"), "{refused}");
+        for entry in fs::read_dir(&kept).unwrap() {
+            let name = entry.unwrap().file_name();
+            if Path::new(&name).extension().is_some_and(|extension| extension == "sst") {
+                assert!(dir.0.join(&name).exists(), "{} is gone", name.display());
+            }
         }
     }
 }

@@ -99,7 +99,7 @@ fn a_state_is_inspected_verified_compacted_and_exported() {
     let folder = Folder::trust_declared("state-commands");
     judged(&folder, 60);
     let seen = inspect(&folder);
-    assert_eq!(seen["format"]["version"], 2);
+    assert_eq!(seen["format"]["version"], 3);
     assert_eq!(seen["format"]["scheme"], 2);
     assert_eq!(seen["format"]["changelog_partition"], Value::Null);
     assert_eq!(seen["remarks"], serde_json::json!([]));
@@ -134,7 +134,7 @@ fn a_state_is_inspected_verified_compacted_and_exported() {
     assert_eq!(updated["revision"], 1);
 
     let table = folder.run(&["state", "inspect", "state"]).stdout;
-    for words in ["format 2, scheme 2", "minhash 15×4", "a log of its own", "English (en)", "one.ndjson"] {
+    for words in ["format 3, scheme 2", "minhash 15×4", "a log of its own", "English (en)", "one.ndjson"] {
         assert!(table.contains(words), "{words} is missing in:\n{table}");
     }
     let sound = folder.run(&["state", "verify", "state"]).stdout;
@@ -182,6 +182,8 @@ fn a_state_of_format_one_is_refused_by_every_command_with_a_way_out() {
 fn a_flipped_byte_is_found_and_damaged_bands_are_rebuilt() {
     let folder = Folder::trust_declared("state-flipped");
     judged(&folder, 200);
+    // The postings of the newest documents are in memory; now they are on disk.
+    folder.run(&["state", "compact", "state"]);
     let state = folder.path().join("state");
     let documents = export(&folder);
     let damaged = [tables(&state, "bands:de"), tables(&state, "bands:en")].concat();
@@ -202,6 +204,7 @@ fn a_flipped_byte_is_found_and_damaged_bands_are_rebuilt() {
 fn damaged_documents_are_named_and_nothing_is_dropped() {
     let folder = Folder::trust_declared("state-documents");
     judged(&folder, 200);
+    folder.run(&["state", "compact", "state"]);
     let state = folder.path().join("state");
     let table = tables(&state, "docs:en").remove(0);
     flip(&table);
@@ -243,14 +246,21 @@ fn damaged_documents_are_named_and_nothing_is_dropped() {
 fn every_inconsistent_row_is_named() {
     let folder = Folder::trust_declared("state-rows");
     judged(&folder, 60);
+    folder.run(&["state", "compact", "state"]);
     let state = folder.path().join("state");
+    let mut gone = 0;
     tampered(&state, |db| {
         let handle = |name: &str| db.cf_handle(name).unwrap();
-        let bands = rows(db, "bands:en");
-        db.delete_cf(&handle("bands:en"), &bands[0].0).unwrap();
-        // A row of document 4660, which does not exist: postings store numbers with inverted bits.
-        let stray = [&bands[1].0[..10], &(!4660u64).to_be_bytes()].concat();
-        db.put_cf(&handle("bands:en"), stray, []).unwrap();
+        // A document whose postings stay, and one whose postings no longer count.
+        let documents = rows(db, "docs:en");
+        let number = |at: usize| u64::from_be_bytes(documents[at].0[..].try_into().unwrap());
+        gone = number(documents.len() / 2);
+        db.delete_cf(&handle("docs:en"), gone.to_be_bytes()).unwrap();
+        let mut removed = [0; 513];
+        removed[0] = 1;
+        removed[1 + number(0) as usize / 8] = 1 << (number(0) % 8);
+        let key = [&b"removed\x02en"[..], &[0; 8]].concat();
+        db.put_cf(&handle("meta"), key, removed).unwrap();
         // Rows of another document, and of one that does not exist.
         let ids = rows(db, "ids");
         db.put_cf(&handle("ids"), &ids[0].0, &ids[2].1).unwrap();
@@ -268,10 +278,11 @@ fn every_inconsistent_row_is_named() {
         db.put_cf(&handle("meta"), b"scribble", b"?").unwrap();
     });
     let found = refused(&folder, &["state", "verify", "state"]).stdout;
+    let names = format!(" names document {gone}, which does not exist");
     for words in [
         "bands:en: document ",
         " has no posting in ",
-        " names document 4660, which does not exist",
+        &names,
         " points to document ",
         ", but belongs to document ",
         " is missing; it belongs to document ",

@@ -80,7 +80,7 @@ fn assert_resumes_after(folder: &Folder, blocks: u32, more: &[&str], message: &s
 fn a_state_without_space_stops_the_run_and_resumes_later() {
     let folder = Folder::new("full-state");
     articles(&folder, 0);
-    assert_resumes_after(&folder, 10_000, &["--no-article"], "no space left for state state");
+    assert_resumes_after(&folder, 2_000, &["--no-article"], "no space left for state state");
 }
 
 #[test]

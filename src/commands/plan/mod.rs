@@ -13,7 +13,7 @@ use samestory_engine::text::language;
 
 use super::Failure;
 use samestory::terminal::style::Style;
-use sizes::{BUDGET, Needs, Sizes, WORKER};
+use sizes::{Needs, Sizes, WORKER};
 
 #[derive(Parser)]
 #[command(after_help = "\
@@ -103,6 +103,7 @@ fn needs(args: &Args, config: &Config) -> Result<Needs, Failure> {
         replication: args.replication.or(config.bus.topics.replication).unwrap_or(3),
         languages: shares(&args.languages)?,
         partitions: args.partitions,
+        store_memory: config.store_memory,
     })
 }
 
@@ -226,7 +227,10 @@ fn table(needs: &Needs, sizes: &Sizes, paint: Style) -> String {
             (
                 "one process for everything",
                 bytes(sizes.memory_bytes_of_one_process),
-                "230 MB, 40 MB per busy partition, 310 bytes per article".into(),
+                format!(
+                    "150 MB, store.memory ({}), 17 bytes per article, filters beyond that",
+                    bytes(needs.store_memory as f64)
+                ),
             ),
             (
                 "each of those replicas",
@@ -236,7 +240,7 @@ fn table(needs: &Needs, sizes: &Sizes, paint: Style) -> String {
             (
                 "of that, outside the budget",
                 bytes(sizes.memory_bytes_of_each_replica_outside_the_budget),
-                format!("grows with remembered articles; the stores' caches take {} at most", bytes(BUDGET)),
+                "the process, and what grows with remembered articles".into(),
             ),
             (
                 "volume of each replica",

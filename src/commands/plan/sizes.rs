@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use samestory::config::home;
+use samestory_engine::index::{MemoryShares, all_filter_bytes};
 use samestory_engine::model::Lang;
 use serde::Serialize;
 
@@ -20,17 +21,13 @@ const CHANGELOG: f64 = 1000.0;
 const ROUTED: f64 = 1000.0;
 /// Bytes of a tagged article beside the article. Measured: 118 bytes in that run, where batches were large and well compressed.
 const VERDICT: f64 = 200.0;
-/// Memory of a process without articles, with the part of the stores' budget that it fills. A backlog of a million articles in four
-/// busy partitions levelled off at 689 MB, which this and the next two constants fit. They are an upper bound for one partition:
-/// `make bench FULL=1` uses 242 MB with a hundred thousand articles and 490 MB with a million.
-const MEMORY: f64 = 230e6;
-/// Memory per busy partition: decoded documents and canonicals, which the budget does not include.
-const MEMORY_OF_A_PARTITION: f64 = 40e6;
-/// Memory per remembered article: the membership filter of band keys, and the index blocks and filters of SST files, which the
-/// budget does not include either.
-const MEMORY_EACH: f64 = 310.0;
-/// Memory budget that all stores of a process share.
-pub(super) const BUDGET: f64 = samestory_engine::index::BUDGET_BYTES as f64;
+/// Memory of a process beside its stores: batches, threads and the queues of librdkafka.
+const MEMORY: f64 = 150e6;
+/// Memory per remembered article that no budget bounds: index blocks and filters of SST files (13 bytes), and the membership filter
+/// of ids (4).
+const MEMORY_EACH: f64 = 17.0;
+/// Postings of an article: 15 bands, one for its content, 16 samples.
+const POSTINGS: f64 = 32.0;
 /// Articles per second of one route worker and one match worker together. `make bench-kafka`: 1,983 on two cores that they
 /// shared with the broker.
 pub(super) const WORKER: f64 = 1900.0;
@@ -55,6 +52,8 @@ pub(super) struct Needs {
     pub(super) languages: Vec<(Lang, f64)>,
     /// Partitions of match, if they are given.
     pub(super) partitions: Option<u16>,
+    /// Memory budget that all stores of a process share.
+    pub(super) store_memory: usize,
 }
 
 /// The resources that the load needs; also the JSON output.
@@ -94,10 +93,8 @@ impl Needs {
         let shares = self.shares(partitions);
         // Rounding can make a sum of shares slightly larger than one.
         let busiest = shares.values().copied().fold(0.0, f64::max).min(1.0);
-        let memory = |partitions: f64, remembered: f64| {
-            MEMORY + partitions * MEMORY_OF_A_PARTITION + remembered * MEMORY_EACH
-        };
-        let replica = memory(1.0, remembered * busiest);
+        let memory = |remembered: f64| MEMORY + self.stores_memory(remembered) + remembered * MEMORY_EACH;
+        let replica = memory(remembered * busiest);
         let tagged = (self.article_bytes + VERDICT) * self.articles_per_day * copies;
         Sizes {
             remembered_articles: remembered,
@@ -111,15 +108,25 @@ impl Needs {
             partitions,
             match_replicas: u16::try_from(shares.len()).unwrap_or(u16::MAX),
             busiest_partition: busiest,
-            memory_bytes_of_one_process: memory(shares.len() as f64, remembered),
+            memory_bytes_of_one_process: memory(remembered),
             memory_bytes_of_each_replica: replica,
-            memory_bytes_of_each_replica_outside_the_budget: replica - BUDGET,
+            memory_bytes_of_each_replica_outside_the_budget: replica - self.store_memory as f64,
             volume_bytes_of_each_replica: state * ROOM * busiest,
             peak_articles_per_second: peak,
             busiest_worker_load: peak * busiest / WORKER,
             route_workers: (peak / WORKER).ceil().max(1.0) as u64,
             restore_seconds_of_the_busiest_partition: remembered * busiest / RESTORE,
         }
+    }
+
+    /// Memory of the stores: their budget, and what the filters of segments take when the block cache cannot give up more.
+    fn stores_memory(&self, remembered: f64) -> f64 {
+        let shares = MemoryShares::of(self.store_memory);
+        let largest = self.languages.first().map_or(1.0, |&(_, share)| share);
+        // A language that is small enough has no large segments.
+        let postings = remembered * POSTINGS;
+        let filters = all_filter_bytes((postings * largest) as u64) as f64 / largest;
+        self.store_memory as f64 + (filters + shares.least_blocks as f64 - shares.blocks as f64).max(0.0)
     }
 
     /// One partition per language and one for articles without a known language; at least the default of `topics.partitions`.
@@ -171,6 +178,7 @@ mod tests {
                     peak,
                     languages,
                     partitions,
+                    store_memory: 512 << 20,
                 }
             },
         )

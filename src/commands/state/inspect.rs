@@ -158,6 +158,7 @@ fn as_json(report: &StateReport) -> Value {
             "documents": row.documents,
             "residences": row.residences,
             "postings": row.postings,
+            "segments": row.segments,
             "clusters": row.clusters,
             "bytes": row.bytes,
             "next_number": counters(row.language).next_number,

@@ -25,6 +25,9 @@ use crate::kafka::faults::{Constant, FAULTS, Faults, Mutant};
 /// An empty store with at least this many records to replay is filled without posting lists, which are then built all
 /// at once: that is faster.
 const MANY: u64 = 10_000;
+/// Damaged segments with the postings of more documents than this are built again on a separate thread: this one polls Kafka
+/// for all partitions of the worker.
+const MOST_REBUILT_AT_OPEN: u64 = 100_000;
 
 /// Restores the partitions of a worker.
 pub(crate) struct Restorer {
@@ -190,7 +193,12 @@ impl Restorer {
 
     fn options(&self, partition: i32, here: &ClusterIds) -> RocksOptions {
         let changelog = (!FAULTS.has(Mutant::TopicIdIgnored)).then(|| here.changelog());
-        RocksOptions { ahead: Durability::Changelog { partition }, changelog, ..self.options.clone() }
+        RocksOptions {
+            ahead: Durability::Changelog { partition },
+            changelog,
+            most_rebuilt_at_open: MOST_REBUILT_AT_OPEN,
+            ..self.options.clone()
+        }
     }
 
     fn open(

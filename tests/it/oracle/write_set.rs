@@ -76,8 +76,10 @@ fn the_caches_of_rocksdb_never_show() {
     for seed in seeds().take(20) {
         drop(std::fs::remove_dir_all(&directory));
         let history = if seed % 2 == 0 { History::new(seed) } else { History::crowded(seed) };
-        let options =
-            RocksOptions::new(history.postings.clone(), Durability::OwnWal, Budget::new(8 << 20, 4 << 20));
+        let options = RocksOptions {
+            postings_in_memory: [50, 300, 3000][seed as usize % 3],
+            ..RocksOptions::new(history.postings.clone(), Durability::OwnWal, Budget::new(16 << 20))
+        };
         let mut store = Rocks::open(&directory, &options).unwrap();
         // The membership filter is complete: from now on, keys that it lacks are not looked up.
         store.wait_for_filter();

@@ -9,6 +9,7 @@ mod check;
 mod error;
 pub mod format;
 mod memory;
+mod memory_shares;
 mod read;
 mod record;
 #[cfg(feature = "rocksdb")]
@@ -27,6 +28,7 @@ pub use format::bytes::DecodeError;
 pub use format::header::{Format, VERSION};
 pub use format::key::{ChangeKey, Family, Overdue};
 pub use memory::Memory;
+pub use memory_shares::{MemoryShares, all_filter_bytes};
 pub use read::rows::{Order, PostingList, PostingLists, Rows, Span, Visit};
 pub use read::view::{Row, View};
 pub use record::{
@@ -36,15 +38,15 @@ pub use record::{
 };
 #[cfg(feature = "rocksdb")]
 pub use rocksdb::{
-    Blocks, Budget, HotBuckets, Inspection, LanguageInspection, ReadLease, Rebanded, Registration, Rocks,
-    RocksOptions, RocksReader, Snapshot, StoreRegistry, Watch, check_room, destroy,
+    Blocks, Budget, Inspection, LanguageInspection, ReadLease, Rebanded, Registration, Rocks, RocksOptions,
+    RocksReader, Snapshot, StoreRegistry, Watch, check_room, destroy,
 };
 pub use scheme::{IndexScheme, IndexSchemes, PostingKind, SimHashBands};
 pub use write_set::change::Change;
 pub use write_set::overlay::{Overlay, WriteSet};
 
-/// Default memory budget for the block cache and the memtables, shared by all stores of a process.
-pub const BUDGET_BYTES: usize = 256 << 20;
+/// Default memory budget, shared by all stores of a process.
+pub const BUDGET_BYTES: usize = 512 << 20;
 
 /// A writable index.
 pub trait Store: View + Sized + Sync {

@@ -8,11 +8,14 @@
 //!
 //! | bands | kind | hash |
 //! |-------|------|------|
-//! | `0x0000` … | MinHash band | of its rows |
+//! | `0x0000` … | MinHash band | of its rows, 40 bits |
 //! | `0x1000` … | SimHash 128 band | its 16 bits |
 //! | `0x2000` … | SimHash 64 band | its 16 bits |
-//! | `0x3000` | content | low half of the content hash |
-//! | `0x4000` | containment sample | the sampled shingle |
+//! | `0x3000` | content | the upper 40 bits of the content hash's low half |
+//! | `0x4000` | containment sample | the sampled shingle, 32 bits |
+//!
+//! Forty bits are enough: a stranger in a bucket is compared like any other candidate, and among sixteen million
+//! documents one article in five thousand meets one. In return every bucket fits into 48 bits ([`pack`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,6 +30,73 @@ const SIMHASH128: u16 = 0x1000;
 const SIMHASH64: u16 = 0x2000;
 const CONTENT: u16 = 0x3000;
 const SAMPLED: u16 = 0x4000;
+
+/// Bits of a bucket's hash.
+const HASH_BITS: u32 = 40;
+
+/// A bucket as one number of 48 bits, spread evenly: posting lists are sorted and looked up by it. Different buckets have
+/// different numbers. `None` for a bucket that no scheme uses.
+#[cfg(feature = "rocksdb")]
+pub(crate) fn pack(key: BandKey) -> Option<u64> {
+    let kind = match key.band {
+        band @ 0..0x80 => u64::from(band),
+        band @ SIMHASH128..0x1008 => u64::from(band - SIMHASH128) + 0x80,
+        band @ SIMHASH64..0x2004 => u64::from(band - SIMHASH64) + 0x88,
+        CONTENT => 0x8c,
+        SAMPLED => 0x8d,
+        _ => return None,
+    };
+    (key.hash >> HASH_BITS == 0).then(|| spread::spread(kind << HASH_BITS | key.hash))
+}
+
+/// The bucket that [`pack`] turned into this number.
+#[cfg(feature = "rocksdb")]
+pub(crate) fn unpack(packed: u64) -> Option<BandKey> {
+    let number = spread::gather(packed);
+    let band = match (number >> HASH_BITS) as u16 {
+        kind @ 0..0x80 => kind,
+        kind @ 0x80..0x88 => SIMHASH128 + (kind - 0x80),
+        kind @ 0x88..0x8c => SIMHASH64 + (kind - 0x88),
+        0x8c => CONTENT,
+        0x8d => SAMPLED,
+        _ => return None,
+    };
+    Some(BandKey { band, hash: number & ((1 << HASH_BITS) - 1) })
+}
+
+/// A permutation of the numbers of 48 bits that mixes all of them, and its inverse.
+#[cfg(feature = "rocksdb")]
+mod spread {
+    const MASK: u64 = (1 << 48) - 1;
+    const FACTORS: [u64; 2] = [0x7f4a_7c15_9e37_79b9, 0x94d0_49bb_1331_11eb];
+
+    /// The inverse of an odd number modulo 2^64: every step doubles the bits that are right.
+    const fn inverse(odd: u64) -> u64 {
+        let (mut inverse, mut step) = (odd, 0);
+        while step < 5 {
+            inverse = inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)));
+            step += 1;
+        }
+        inverse
+    }
+
+    const INVERSES: [u64; 2] = [inverse(FACTORS[1]), inverse(FACTORS[0])];
+
+    pub(super) fn spread(number: u64) -> u64 {
+        apply(number, FACTORS)
+    }
+
+    pub(super) fn gather(number: u64) -> u64 {
+        apply(number, INVERSES)
+    }
+
+    /// Shifting by half the width is its own inverse.
+    fn apply(number: u64, factors: [u64; 2]) -> u64 {
+        let shifted = |number: u64| number ^ number >> 24;
+        let mixed = |number: u64, factor| shifted(number).wrapping_mul(factor) & MASK;
+        shifted(mixed(mixed(number & MASK, factors[0]), factors[1]))
+    }
+}
 
 /// How the documents of one language are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +145,8 @@ impl IndexScheme {
         let shifted = |by: u16| move |key: BandKey| BandKey { band: key.band + by, ..key };
         if fingerprint.tokens >= self.shortest {
             if let Some(banding) = self.minhash {
-                keys.extend(banding.keys(&fingerprint.minhash));
+                let bands = banding.keys(&fingerprint.minhash);
+                keys.extend(bands.map(|key| BandKey { hash: key.hash >> (64 - HASH_BITS), ..key }));
             }
             match self.simhash {
                 SimHashBands::None => {}
@@ -103,7 +174,7 @@ impl IndexScheme {
 
     /// The bucket of all texts with this content.
     pub fn content(fingerprint: &Fingerprint) -> BandKey {
-        BandKey { band: CONTENT, hash: fingerprint.content as u64 }
+        BandKey { band: CONTENT, hash: fingerprint.content as u64 >> (64 - HASH_BITS) }
     }
 
     /// The bucket of all texts that posted this shingle.
@@ -229,5 +300,29 @@ impl fmt::Display for IndexSchemes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.default.fmt(f)?;
         self.languages.iter().try_for_each(|(language, posting)| write!(f, "; {language}: {posting}"))
+    }
+}
+
+#[cfg(all(test, feature = "rocksdb"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bucket_has_a_number_of_its_own() {
+        let bands = (0..128)
+            .chain(SIMHASH128..SIMHASH128 + 8)
+            .chain(SIMHASH64..SIMHASH64 + 4)
+            .chain([CONTENT, SAMPLED]);
+        for band in bands {
+            for hash in [0, 1, 7, 0xffff, u64::from(u32::MAX), (1 << HASH_BITS) - 1] {
+                let key = BandKey { band, hash };
+                let packed = pack(key).unwrap();
+                assert!(packed < 1 << 48);
+                assert_eq!(unpack(packed), Some(key));
+            }
+        }
+        for (band, hash) in [(0, 1 << HASH_BITS), (128, 0), (SIMHASH64 + 4, 0), (u16::MAX, 0)] {
+            assert_eq!(pack(BandKey { band, hash }), None);
+        }
     }
 }

@@ -265,6 +265,10 @@ fn read(family: Family, key: &[u8], value: &[u8]) -> Result<RowRole, DecodeError
             key::POSITION => value::decode_progress(value).map(|_| RowRole::Own),
             key::CHANGELOG => key::decode_number(value).map(|_| RowRole::Own),
             key::FORMAT => Format::decode(value).map(|_| RowRole::Own),
+            #[cfg(feature = "rocksdb")]
+            _ if key.starts_with(key::SEGMENT) || key.starts_with(key::REMOVED) => {
+                super::format::segment::check(key, value).map(|()| RowRole::Own)
+            }
             _ => Err(DecodeError::Value("a row of this name")),
         },
     }

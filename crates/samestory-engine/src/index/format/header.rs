@@ -5,7 +5,7 @@
 //!
 //! | bytes | field |
 //! |------:|-------|
-//! | 1 | format version, 2: the tables in [`super::key`] and [`super::value`] |
+//! | 1 | format version, 3: the tables in [`super::key`] and [`super::value`] |
 //! | 1 | fingerprint scheme |
 //! | 1 | 1 while its postings are being made anew, else 0 |
 //! | optional 4 | partition of the changelog; nothing where it keeps its own log |
@@ -21,7 +21,7 @@ use crate::index::scheme::IndexSchemes;
 use crate::index::{Durability, StoreError};
 
 /// The format version of a store. A number is never reused.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// What a store was created with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,14 +182,14 @@ mod tests {
         let unfinished = refusal(|format| format.rebanding = true);
         assert!(unfinished.contains("unfinished"), "{unfinished}");
         let mut newer = format().encode();
-        newer[0] = 3;
+        newer[0] = 4;
         let version = format().accepts(&newer, "state/3").unwrap_err().to_string();
-        assert!(version.contains("format version 3, but 2"), "{version}");
+        assert!(version.contains("format version 4, but 3"), "{version}");
         assert!(log.contains("state/3") && log.contains("choose another directory"), "{log}");
         let mut older = format().encode();
-        older[0] = 1;
+        older[0] = 2;
         let older = format().accepts(&older, "state/3").unwrap_err().to_string();
-        assert!(older.contains("format version 1, but 2"), "{older}");
+        assert!(older.contains("format version 2, but 3"), "{older}");
         for message in [scheme, bands, unfinished, version, older] {
             assert!(
                 message.contains("state/3") && message.contains("`samestory state rebuild`"),

@@ -7,7 +7,8 @@
 //! | family | key | value |
 //! |--------|-----|-------|
 //! | `docs:<lang>` | number | document |
-//! | `bands:<lang>` | u16 band · u64 hash · -number | nothing |
+//! | `bands:<lang>` | u32 segment · u64 bucket · -number, of the row's last posting | sorted postings, see [`super::segment`] |
+//! | `bands:<lang>` | u32 segment · eight bytes 0xff · u64 n | the n-th part of the segment's filter |
 //! | `ids` | u16 length of id · id · language | number, 8 bytes big-endian |
 //! | `ids` | u16 length of id · id · 0 | residence: no language has an empty code |
 //! | `expiry` | language · last seen · number | nothing |
@@ -17,6 +18,11 @@
 //! | `meta` | `position` | progress |
 //! | `meta` | `changelog` | next changelog offset, 8 bytes big-endian: of this copy, not of the log |
 //! | `meta` | `format` | what the store was made with: of this copy too |
+//! | `meta` | `segment` · language · u32 segment | what the segment covers, see [`super::segment`]: of this copy too |
+//! | `meta` | `removed` · language · number / 4096 | documents without postings in segments: of this copy too |
+//!
+//! The postings of a document follow from its fingerprint. Where they are read as rows, in dumps and checks, their key is
+//! u16 band · u64 hash · -number.
 //!
 //! | changelog key | value |
 //! |---------------|-------|
@@ -87,7 +93,7 @@ impl Family {
     }
 }
 
-/// Length of every key in `bands:<lang>`.
+/// Length of a posting as a row.
 pub(crate) const POSTING: usize = 18;
 /// Length of its prefix that names the bucket.
 pub(crate) const BUCKET: usize = 10;
@@ -96,6 +102,13 @@ pub(crate) const POSITION: &[u8] = b"position";
 pub(crate) const CHANGELOG: &[u8] = b"changelog";
 /// `changelog` and `format` belong to this copy of the state, not to the log that it was built from.
 pub(crate) const FORMAT: &[u8] = b"format";
+
+/// Rows about segments begin with this.
+#[cfg(feature = "rocksdb")]
+pub(crate) const SEGMENT: &[u8] = b"segment";
+/// Rows about removed documents begin with this.
+#[cfg(feature = "rocksdb")]
+pub(crate) const REMOVED: &[u8] = b"removed";
 
 const CLUSTER: u8 = 1;
 const MEMBER: u8 = 2;
@@ -146,6 +159,14 @@ pub(crate) fn decode_posting(bytes: &[u8]) -> Result<(BandKey, DocumentNumber), 
     let number = read.array().map(u64::from_be_bytes).map(|number| DocumentNumber(!number))?;
     read.end()?;
     Ok((BandKey { band, hash }, number))
+}
+
+/// The prefix of the rows of `meta` about the segments or the removed documents of a language.
+#[cfg(feature = "rocksdb")]
+pub(crate) fn of_language(about: &[u8], language: Lang) -> Vec<u8> {
+    let mut bytes = about.to_vec();
+    bytes.language(language);
+    bytes
 }
 
 /// The prefix of an id's rows. It contains the length of the id, so no id's prefix is a prefix of another's.

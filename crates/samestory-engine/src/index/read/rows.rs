@@ -120,7 +120,8 @@ pub trait Rows {
     /// The store could not be read. That never means that the row is absent.
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Visits the rows of a range until the visitor stops.
+    /// Visits the rows of a range until the visitor stops. Postings come in order within one bucket; those of several
+    /// buckets come in no particular order.
     ///
     /// # Errors
     /// The store could not be read; the rows visited so far may be incomplete.

@@ -7,10 +7,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use rocksdb::{DB, Options, properties};
+use rocksdb::{DB, Options, ReadOptions, properties};
 
-use super::open::{Budget, RocksOptions, open_unchecked};
+use super::budget::Budget;
+use super::open::{RocksOptions, open_unchecked};
+use super::postings::upkeep::Damage;
 use super::{RocksReader, failure};
+use crate::fingerprint::Scheme;
 use crate::index::format::key::Family;
 use crate::index::read::rows::{Order, Rows, Span};
 use crate::index::read::view::View;
@@ -50,7 +53,16 @@ impl RocksReader {
                 reader.0.create(family, &options)?;
             }
         }
+        if reader.has_postings()? {
+            reader.load_postings(Damage::Keep, &mut |_| ControlFlow::Continue(()))?;
+        }
         Ok(reader)
+    }
+
+    /// Whether its postings can be read: they are complete, and this version can read its fingerprints.
+    fn has_postings(&self) -> Result<bool, StoreError> {
+        let format = View::format(self)?.and_then(|bytes| Format::decode(&bytes).ok());
+        Ok(format.is_some_and(|format| !format.rebanding && format.scheme == Scheme::CURRENT.number()))
     }
 
     /// Marks the postings as unusable until [`super::Rocks::reband`] has rebuilt them.
@@ -102,9 +114,9 @@ impl RocksReader {
         self.0.blocks.since()
     }
 
-    /// The size of the hot bucket cache, and the work done on it.
-    pub fn hot_buckets(&self) -> super::HotBuckets {
-        self.0.hot_bucket_cache.load()
+    /// Bytes of memory that the postings take: those of the newest documents, and the filters of the others.
+    pub fn posting_memory(&self) -> usize {
+        self.0.posting_tables.all().values().map(|table| table.bytes()).sum()
     }
 
     /// Lists the damage in every SST file: a scan of a family stops at the first damage, and there may be
@@ -121,7 +133,9 @@ impl RocksReader {
             let span = Span { from: file.start_key.unwrap_or_default(), to };
             // From both ends: data behind the first damage may be damaged too.
             for order in [Order::Ascending, Order::Descending] {
-                let read = self.scan(family, &span, order, &mut |_, _| ControlFlow::Continue(()));
+                let read = self.0.scan_rows(ReadOptions::default(), family, &span, order, &mut |_, _| {
+                    ControlFlow::Continue(())
+                });
                 match read {
                     Err(StoreError::Corrupt { detail, .. }) => {
                         damages.insert(format!("{}: {detail}", family.name()));

@@ -61,8 +61,13 @@ impl Drop for SmallDisk {
 fn options() -> RocksOptions {
     let minhash = Banding::new(32, 4, LANES).ok();
     let posting = IndexScheme { minhash, simhash: SimHashBands::None, samples: 2, shortest: 1 };
-    let (ahead, budget) = (Durability::Changelog { partition: 0 }, Budget::new(1 << 20, 1 << 20));
-    RocksOptions { write_buffer: 16 << 10, ..RocksOptions::new(IndexSchemes::new(posting), ahead, budget) }
+    let (ahead, budget) = (Durability::Changelog { partition: 0 }, Budget::new(8 << 20));
+    // Postings are frozen all the time, too.
+    RocksOptions {
+        write_buffer: 16 << 10,
+        postings_in_memory: 1000,
+        ..RocksOptions::new(IndexSchemes::new(posting), ahead, budget)
+    }
 }
 
 /// Applies documents from a number on until the store refuses one. Returns the error and the first number

@@ -6,12 +6,14 @@
 //! wipes anything.
 
 mod bounded;
+mod budget;
 mod cache;
 mod existing;
 #[cfg(test)]
 mod full_tests;
 mod maintenance;
 mod open;
+mod postings;
 mod read;
 mod registry;
 #[cfg(test)]
@@ -19,9 +21,10 @@ mod registry_tests;
 mod snapshot;
 
 use std::cell::Cell;
+use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, io};
 
 use rocksdb::{BoundColumnFamily, ErrorKind, WriteBatch};
@@ -39,21 +42,20 @@ use super::write_set::overlay::{Overlay, WriteSet};
 use super::write_set::pending::Pending;
 use super::{Attestor, Durability, Opening, Proven, Store, StoreError};
 
+pub use budget::Budget;
 pub use cache::blocks::Blocks;
-use cache::hot_buckets::HotBucketCache;
-pub use cache::hot_buckets::HotBuckets;
-pub use maintenance::reband::{Rebanded, Watch};
 pub use maintenance::upkeep::{Inspection, LanguageInspection};
-pub use open::{Budget, RocksOptions, destroy};
+pub use open::{RocksOptions, destroy};
+pub use postings::upkeep::{Rebanded, Watch};
 pub use registry::{ReadLease, Registration, StoreRegistry};
 pub use snapshot::Snapshot;
 
 /// An index in a directory.
 pub struct Rocks {
-    // Dropped first, because the scan reads the store.
+    // Dropped first, because these use the store.
     scan: cache::membership::Scan,
+    upkeep: postings::upkeep::Upkeep,
     reader: RocksReader,
-    options: RocksOptions,
     opening: Opening,
     /// Why a batch could not be applied. Applying a later one would create a state that no log ever had.
     broken: Option<StoreError>,
@@ -67,12 +69,15 @@ pub struct RocksReader(Arc<Opened>);
 struct Opened {
     db: bounded::Database,
     place: String,
+    options: RocksOptions,
     postings: IndexSchemes,
+    posting_tables: postings::PostingTables,
+    /// Held while a write is applied, and by a snapshot while it is taken.
+    applying: Mutex<()>,
     sieve: cache::membership::MembershipFilter,
     document_cache: cache::documents::DocumentCache<Arc<Document>>,
     /// Canonicals by founder; `None` if a cluster has no row.
     canonical_cache: cache::documents::DocumentCache<Option<DocumentNumber>>,
-    hot_bucket_cache: cache::hot_buckets::HotBucketCache,
     version: AtomicU64,
     blocks: cache::blocks::Counted,
 }
@@ -85,13 +90,27 @@ impl Rocks {
     /// resolves [`StoreError::OtherBands`].
     pub fn open(directory: &Path, options: &RocksOptions) -> Result<Rocks, StoreError> {
         let reader = RocksReader(Arc::new(open::open(directory, options)?));
-        Ok(Rocks {
+        let damage = postings::upkeep::Damage::Rebuild { most: options.most_rebuilt_at_open };
+        reader.load_postings(damage, &mut |_| ControlFlow::Continue(()))?;
+        Ok(Rocks::with(reader))
+    }
+
+    fn with(reader: RocksReader) -> Rocks {
+        Rocks {
             scan: cache::membership::Scan::start(reader.clone()),
+            upkeep: postings::upkeep::Upkeep::default(),
             reader,
-            options: options.clone(),
             opening: Opening::new(),
             broken: None,
-        })
+        }
+    }
+
+    /// Waits until no postings are being frozen or merged, and none need be. Only measurements and tests need this.
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    pub fn settle(&mut self) -> Result<(), StoreError> {
+        self.upkeep.settle(&self.reader).map_err(|error| self.reader.0.forget_damaged(error))
     }
 
     /// Waits until the membership filter is complete. Only measurements need this: until then lookups are
@@ -117,21 +136,45 @@ impl Rocks {
         for &language in pending.bands.keys() {
             self.ensure_language(language)?;
         }
-        // Before it is written: a bucket must never be there without the filter knowing.
-        let batch = std::thread::scope(|scope| {
-            let sieve = || self.opened().sieve.insert(&pending);
+        // Before it is written: an id must never be there without the filter knowing.
+        self.opened().sieve.insert(&pending);
+        let (batch, tables) = std::thread::scope(|scope| {
+            let (upkeep, opened) = (&mut self.upkeep, &*self.reader.0);
+            let mut stage = || match opened.options.unposted {
+                true => Ok(Default::default()),
+                false => upkeep
+                    .staged(opened, postings::Staged::new(&pending, &opened.postings))
+                    .map_err(|error| opened.forget_damaged(error)),
+            };
+            let batch = || opened.batch(&pending, next);
             // Without a thread there is still this one.
-            if std::thread::Builder::new().spawn_scoped(scope, sieve).is_err() {
-                sieve();
+            match std::thread::Builder::new().spawn_scoped(scope, batch) {
+                Ok(batch) => {
+                    let staged = stage();
+                    let batch = batch.join().unwrap_or_else(|_| opened.batch(&pending, next));
+                    (batch, staged)
+                }
+                Err(_) => (opened.batch(&pending, next), stage()),
             }
-            self.batch(&pending, next)
-        })?;
-        let batch = Cell::new(Some(batch));
+        });
+        let (tables, meta) = tables?;
+        let opened = self.opened();
+        let batch = Cell::new(Some(batch?));
         // After a stall the batch is made once more: RocksDB has consumed the first.
-        let make = || batch.take().map_or_else(|| self.batch(&pending, next), Ok);
-        self.opened().write(self.options.ahead, make)?;
-        self.opened().note(&pending);
-        self.opened().version.fetch_add(1, Ordering::Relaxed);
+        let make = || {
+            let mut batch = batch.take().map_or_else(|| opened.batch(&pending, next), Ok)?;
+            opened.add_meta(&mut batch, &meta)?;
+            Ok(batch)
+        };
+        let applying = opened.applying.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.write(opened.options.ahead, make)?;
+        opened.posting_tables.replace(tables);
+        drop(applying);
+        opened.note(&pending);
+        opened.version.fetch_add(1, Ordering::Relaxed);
+        if !opened.options.unposted {
+            self.upkeep.start(&self.reader)?;
+        }
         if self.opened().sieve.is_stale(self.opened()) || self.opened().sieve.is_due() {
             self.scan = cache::membership::Scan::start(self.reader());
         }
@@ -142,8 +185,10 @@ impl Rocks {
     /// it covers.
     #[cfg(feature = "faults")]
     fn written_beside(&self, next: Option<u64>) -> Result<Option<u64>, StoreError> {
-        let Some(at) = next.filter(|_| self.options.position_beside_the_batch) else { return Ok(next) };
-        self.opened().write(self.options.ahead, || {
+        let Some(at) = next.filter(|_| self.opened().options.position_beside_the_batch) else {
+            return Ok(next);
+        };
+        self.opened().write(self.opened().options.ahead, || {
             let mut batch = WriteBatch::default();
             batch.put_cf(&self.opened().existing(Family::Meta)?, key::CHANGELOG, at.to_be_bytes());
             Ok(batch)
@@ -151,18 +196,14 @@ impl Rocks {
         self.opened().flush()?;
         Ok(None)
     }
+}
 
+impl Opened {
+    /// The staged rows. Postings are none of them: they follow from the documents.
     fn batch(&self, pending: &Pending, changelog_next: Option<u64>) -> Result<WriteBatch, StoreError> {
-        let opened = self.opened();
         let mut batch = WriteBatch::with_capacity_bytes(pending.bytes);
-        for (&language, bands) in &pending.bands {
-            let family = opened.existing(Family::Bands(language))?;
-            for (key, there) in bands.sorted() {
-                if there { batch.put_cf(&family, key, []) } else { batch.delete_cf(&family, key) }
-            }
-        }
         for (&language, documents) in &pending.documents {
-            let family = opened.existing(Family::Documents(language))?;
+            let family = self.existing(Family::Documents(language))?;
             for (&number, document) in documents {
                 let key = key::number(number);
                 match document {
@@ -172,7 +213,7 @@ impl Rocks {
             }
         }
         for (&family, rows) in &pending.rows {
-            let family = opened.existing(family)?;
+            let family = self.existing(family)?;
             for (key, value) in rows {
                 match value {
                     Some(value) => batch.put_cf(&family, key, value),
@@ -181,7 +222,7 @@ impl Rocks {
             }
         }
         if let Some(next) = changelog_next {
-            batch.put_cf(&opened.existing(Family::Meta)?, key::CHANGELOG, next.to_be_bytes());
+            batch.put_cf(&self.existing(Family::Meta)?, key::CHANGELOG, next.to_be_bytes());
         }
         Ok(batch)
     }
@@ -192,18 +233,20 @@ impl Store for Rocks {
         // If a flush has failed since the last turn, the next write would fail too, but only after its
         // commit.
         self.opened().check_background()?;
+        let opened = &self.reader.0;
+        self.upkeep.check(opened).map_err(|error| opened.forget_damaged(error))?;
         for family in Family::of(language) {
-            self.opened().create(family, &self.options)?;
+            self.opened().create(family, &self.opened().options)?;
         }
         Ok(())
     }
 
     fn attestor(&mut self) -> Option<Attestor> {
-        self.opening.attestor(self.options.ahead)
+        self.opening.attestor(self.reader.0.options.ahead)
     }
 
     fn opened_with(&self) -> (Durability, u64) {
-        (self.options.ahead, self.opening.number)
+        (self.opened().options.ahead, self.opening.number)
     }
 
     fn stage(&mut self, changes: &[Change]) -> Result<WriteSet, StoreError> {
@@ -223,7 +266,7 @@ impl Store for Rocks {
 
     fn flush(&mut self) -> Result<(), StoreError> {
         #[cfg(feature = "faults")]
-        if self.options.without_atomic_flush {
+        if self.opened().options.without_atomic_flush {
             return self.opened().flush_one_by_one();
         }
         self.opened().flush()
@@ -233,23 +276,16 @@ impl Store for Rocks {
 impl Opened {
     /// Updates the caches after a write.
     fn note(&self, pending: &Pending) {
-        std::thread::scope(|scope| {
-            let hot_buckets = || self.hot_bucket_cache.written(pending);
-            // If no thread can be started, this one does the work.
-            if std::thread::Builder::new().spawn_scoped(scope, hot_buckets).is_err() {
-                hot_buckets();
-            }
-            let documents = pending.documents.iter().flat_map(|(&language, documents)| {
-                documents.iter().map(move |(&number, staged)| {
-                    ((language, number), staged.as_ref().map(|staged| Arc::clone(&staged.document)))
-                })
-            });
-            self.document_cache.written(documents);
-            let canonicals = pending.canonicals.iter().flat_map(|(&language, canonicals)| {
-                canonicals.iter().map(move |(&founder, &canonical)| ((language, founder), Some(canonical)))
-            });
-            self.canonical_cache.written(canonicals);
+        let documents = pending.documents.iter().flat_map(|(&language, documents)| {
+            documents.iter().map(move |(&number, staged)| {
+                ((language, number), staged.as_ref().map(|staged| Arc::clone(&staged.document)))
+            })
         });
+        self.document_cache.written(documents);
+        let canonicals = pending.canonicals.iter().flat_map(|(&language, canonicals)| {
+            canonicals.iter().map(move |(&founder, &canonical)| ((language, founder), Some(canonical)))
+        });
+        self.canonical_cache.written(canonicals);
     }
 
     fn family(&self, family: Family) -> Option<Arc<BoundColumnFamily<'_>>> {
@@ -388,7 +424,8 @@ impl Rows for Rocks {
         order: Order,
         visit: &mut Visit<'_>,
     ) -> Result<(), StoreError> {
-        self.reader.scan(family, span, order, visit)
+        let scanned = self.reader.scan(family, span, order, visit);
+        scanned.map_err(|error| self.opened().forget_damaged(error))
     }
     fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
         self.reader.get_many(family, keys)
@@ -419,6 +456,7 @@ impl Rows for Rocks {
         keys: &[BandKey],
         cap: usize,
     ) -> Result<PostingLists, StoreError> {
-        self.reader.posting_lists(language, keys, cap)
+        let lists = self.reader.posting_lists(language, keys, cap);
+        lists.map_err(|error| self.opened().forget_damaged(error))
     }
 }

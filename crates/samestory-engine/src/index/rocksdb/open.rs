@@ -9,44 +9,16 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode, LruCacheOptions,
-    Options, SliceTransform, WriteBatch, WriteBufferManager, WriteOptions,
+    BlockBasedOptions, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode, Options, WriteBatch,
+    WriteOptions,
 };
 
+use super::budget::Budget;
+use super::cache::documents::{DocumentCache, ENTRY_BYTES};
 use super::{Opened, failure};
 use crate::index::format::key;
-use crate::index::format::key::{BUCKET, Family};
+use crate::index::format::key::Family;
 use crate::index::{Durability, Format, IndexSchemes, StoreError, TopicIdentity};
-
-/// The memory budget that all stores of a process share.
-#[derive(Clone)]
-pub struct Budget {
-    cache: Cache,
-    write_buffers: WriteBufferManager,
-}
-
-impl Budget {
-    /// A budget of `cache` bytes for the block cache, of which memtables may use `write_buffers`.
-    pub fn new(cache: usize, write_buffers: usize) -> Budget {
-        let mut options = LruCacheOptions::default();
-        options.set_capacity(cache);
-        // Few shards, because an entry larger than a shard is never cached.
-        options.set_num_shard_bits(3);
-        let cache = Cache::new_lru_cache_opts(&options);
-        // Never stall writes here: with many column families a stalled writer can wait for a flush that waits
-        // for it.
-        let write_buffers =
-            WriteBufferManager::new_write_buffer_manager_with_cache(write_buffers, false, cache.clone());
-        Budget { cache, write_buffers }
-    }
-}
-
-impl Default for Budget {
-    fn default() -> Budget {
-        // Filters, indexes and decoded documents come on top: `samestory plan` estimates how much.
-        Budget::new(crate::index::BUDGET_BYTES, 64 << 20)
-    }
-}
 
 /// Options for opening a store.
 #[derive(Clone)]
@@ -60,6 +32,15 @@ pub struct RocksOptions {
     pub changelog: Option<TopicIdentity>,
     /// The memory budget, shared with the other stores.
     pub budget: Budget,
+    /// Postings of a language in memory before they are frozen into a segment. If those of all languages and of all stores
+    /// that share the budget are twice as many, the largest languages are frozen earlier.
+    pub postings_in_memory: usize,
+    /// If damaged segments covered more documents of a language than this, opening the store is refused with
+    /// [`StoreError::OtherBands`], and [`super::Rocks::reband`] builds them again. For callers that cannot wait.
+    pub most_rebuilt_at_open: u64,
+    /// Fills the store without postings; [`super::Rocks::refill`] sets it.
+    #[doc(hidden)]
+    pub unposted: bool,
     /// Memtable size of a column family, in bytes.
     pub write_buffer: usize,
     /// Maximum number of open files, within the limit of the process.
@@ -73,13 +54,16 @@ pub struct RocksOptions {
 }
 
 impl RocksOptions {
-    /// Options with the default sizes.
+    /// Options with the default sizes, and as many postings in memory as the budget has room for.
     pub fn new(postings: IndexSchemes, ahead: Durability, budget: Budget) -> RocksOptions {
         RocksOptions {
             postings,
             ahead,
             changelog: None,
+            postings_in_memory: budget.shares.postings_of_a_language(),
+            most_rebuilt_at_open: u64::MAX,
             budget,
+            unposted: false,
             write_buffer: 48 << 20,
             open_files: 512,
             #[cfg(feature = "faults")]
@@ -139,15 +123,13 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
     Ok(Opened {
         db: super::bounded::Database::new(db),
         place,
+        options: options.clone(),
+        posting_tables: super::postings::PostingTables::new(options.budget.clone()),
+        applying: std::sync::Mutex::default(),
         postings: options.postings.clone(),
         sieve: crate::index::rocksdb::cache::membership::MembershipFilter::default(),
-        document_cache: crate::index::rocksdb::cache::documents::DocumentCache::new(
-            crate::index::rocksdb::cache::documents::DOCUMENTS,
-        ),
-        canonical_cache: crate::index::rocksdb::cache::documents::DocumentCache::new(
-            crate::index::rocksdb::cache::documents::CANONICALS,
-        ),
-        hot_bucket_cache: super::HotBucketCache::default(),
+        document_cache: DocumentCache::new(options.budget.room_for(ENTRY_BYTES)),
+        canonical_cache: DocumentCache::new(options.budget.room_for(ENTRY_BYTES)),
         version: 0.into(),
         blocks,
     })
@@ -284,7 +266,9 @@ pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options 
     settings.set_level_compaction_dynamic_level_bytes(true);
     let mut table = BlockBasedOptions::default();
     table.set_block_cache(&options.budget.cache);
-    table.set_bloom_filter(10.0, false);
+    if !matches!(family, Family::Bands(_)) {
+        table.set_bloom_filter(10.0, false);
+    }
     table.set_format_version(6);
     // Filters stay in memory with their SST files: in the block cache, one larger than a shard would be read
     // again at every lookup.
@@ -302,15 +286,12 @@ pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options 
         settings.set_optimize_filters_for_hits(true);
     }
     if let Family::Bands(_) = family {
-        // An article reads six buckets, each in a different block; decompressing those with Zstd took longer
-        // than finding them.
-        settings.set_bottommost_compression_type(DBCompressionType::Lz4);
-        // Buckets are looked up by prefix, single rows never.
-        settings.set_prefix_extractor(SliceTransform::create_fixed_prefix(BUCKET));
-        table.set_whole_key_filtering(false);
-        // The membership filter has been consulted before, so a bucket that is looked up nearly always
-        // exists. The Bloom filters of the last level, nine tenths of all, would only repeat that.
-        settings.set_optimize_filters_for_hits(true);
+        // Hashes and numbers at their width: nothing is left to compress. Each row is a block of its own.
+        settings.set_compression_type(DBCompressionType::None);
+        settings.set_bottommost_compression_type(DBCompressionType::None);
+        table.set_block_size(1 << 10);
+        // Segments have filters of their own, never overlap, and are replaced as a whole.
+        settings.set_disable_auto_compactions(true);
     }
     settings.set_block_based_table_factory(&table);
     settings

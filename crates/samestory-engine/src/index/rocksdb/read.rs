@@ -4,40 +4,21 @@
 //! This file implements `Rows` for [`RocksReader`]; [`super::snapshot`] reuses its scans. Caches and the
 //! membership filter only save reads, so the answers are the same without them.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rocksdb::{BoundColumnFamily, DBRawIterator, ReadOptions};
+use rocksdb::{BoundColumnFamily, ReadOptions};
 
-use super::RocksReader;
-use super::cache::documents::DOCUMENTS;
-use super::cache::hot_buckets::HotBucketCache;
+use super::{Opened, RocksReader};
 use crate::index::StoreError;
 use crate::index::format::key;
-use crate::index::format::key::{BUCKET, Family};
-use crate::index::read::rows::{Order, PostingList, PostingLists, Rows, Span, Visit, canonical, decode_own};
+use crate::index::format::key::Family;
+use crate::index::read::rows::{Order, PostingLists, Rows, Span, Visit, canonical, decode_own};
 use crate::index::record::Document;
 use crate::index::scheme::IndexSchemes;
-use crate::index::write_set::staged_postings::Spread;
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};
-
-/// One in this many of the single-document buckets is read first. A copy shares forty with its original.
-const PROBED: usize = 12;
-
-/// A bucket that may exist, according to the membership filter.
-#[derive(Clone, Copy)]
-struct PossibleBucket {
-    /// The index of its key among the requested ones.
-    at: usize,
-    /// Whether it holds at most one document.
-    single: bool,
-}
-
-/// Single-document buckets, each with its index. Never iterated without sorting.
-type SingleBuckets = HashMap<BandKey, usize, BuildHasherDefault<Spread>>;
 
 impl Rows for RocksReader {
     fn place(&self) -> &str {
@@ -57,6 +38,9 @@ impl Rows for RocksReader {
     }
 
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        if let Family::Bands(language) = family {
+            return Ok(self.0.is_posted(language, key)?.then(Vec::new));
+        }
         // Most documents are alone in their cluster, and such a cluster has no row.
         if family == Family::Clusters && key::is_cluster(key) && !self.0.sieve.may_cluster(key) {
             return Ok(None);
@@ -72,7 +56,13 @@ impl Rows for RocksReader {
         order: Order,
         visit: &mut Visit<'_>,
     ) -> Result<(), StoreError> {
-        self.scan_by(ReadOptions::default(), family, span, order, visit)
+        match family {
+            Family::Bands(language) => {
+                let table = self.0.posting_tables.of(language);
+                self.0.scan_postings(table.as_deref(), language, span, order, visit)
+            }
+            _ => self.0.scan_rows(ReadOptions::default(), family, span, order, visit),
+        }
     }
 
     fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
@@ -127,50 +117,17 @@ impl Rows for RocksReader {
         keys: &[BandKey],
         cap: usize,
     ) -> Result<PostingLists, StoreError> {
-        let mut lists = PostingLists::empty(keys.len());
-        if self.0.family(Family::Bands(language)).is_none() {
-            return Ok(lists);
+        match self.0.posting_tables.of(language) {
+            Some(table) => table.posting_lists(&self.0, language, keys, cap),
+            None => Ok(PostingLists::empty(keys.len())),
         }
-        let singles = both_halves(keys, FILTERED, |keys| Ok(self.0.sieve.singles(language, keys)))?;
-        let possible =
-            |(at, single): (usize, Option<bool>)| single.map(|single| PossibleBucket { at, single });
-        let mut order: Vec<PossibleBucket> = singles.into_iter().enumerate().filter_map(possible).collect();
-        if order.is_empty() {
-            return Ok(lists);
-        }
-        // In key order one iterator visits each block once, and each bucket is looked up once.
-        order.sort_unstable_by_key(|possible| (keys[possible.at], possible.at));
-        let mut first = order.clone();
-        first.dedup_by_key(|possible| keys[possible.at]);
-        let places: Vec<usize> = first.iter().map(|possible| possible.at).collect();
-        let (known, version) = self.0.hot_bucket_cache.pages(language, keys, &places, cap);
-        let unknown = first.iter().zip(&known).filter(|(_, known)| known.is_none());
-        let unknown: Vec<PossibleBucket> = unknown.map(|(&possible, _)| possible).collect();
-        let mut read = self.read_uncached(language, keys, &unknown, cap)?.into_iter();
-        let mut hot = Vec::new();
-        let mut order = order.into_iter().peekable();
-        for (at, known) in places.into_iter().zip(known) {
-            let list = known.unwrap_or_else(|| {
-                let list = read.next().unwrap_or_default();
-                if HotBucketCache::is_crowd(&list) {
-                    hot.push((keys[at], list.clone()));
-                }
-                list
-            });
-            let slot = lists.add(list);
-            while let Some(same) = order.next_if(|other| keys[other.at] == keys[at]) {
-                lists.set(same.at, slot);
-            }
-        }
-        self.0.hot_bucket_cache.keep(language, hot, cap, version);
-        Ok(lists)
     }
 
     fn read_ahead(&self, language: Lang, mut numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
         numbers.sort_unstable();
         numbers.dedup();
         // More documents than the cache holds would evict each other.
-        numbers.truncate(DOCUMENTS);
+        numbers.truncate(self.0.document_cache.room());
         let version = self.0.document_cache.missing(language, &mut numbers);
         let read = both_halves(&numbers, READ, |numbers| self.read_documents(language, numbers))?;
         let read = read.into_iter().flatten();
@@ -179,8 +136,6 @@ impl Rows for RocksReader {
     }
 }
 
-/// From this many keys on, a second thread speeds up the filter lookups.
-const FILTERED: usize = 2048;
 /// From this many keys on, a second thread speeds up the reads, which mostly decompress.
 const READ: usize = 64;
 
@@ -209,72 +164,6 @@ fn both_halves<K: Sync, R: Send>(
 }
 
 impl RocksReader {
-    /// Reads buckets, which are in key order.
-    fn read_buckets(
-        &self,
-        language: Lang,
-        keys: &[BandKey],
-        cap: usize,
-    ) -> Result<Vec<PostingList>, StoreError> {
-        if keys.is_empty() {
-            return Ok(Vec::new());
-        }
-        let family = self.0.existing(Family::Bands(language))?;
-        let mut options = ReadOptions::default();
-        options.set_prefix_same_as_start(true);
-        let mut rows = self.0.db.raw_iterator_cf_opt(&family, options);
-        keys.iter().map(|&key| self.read_bucket(language, key, cap, &mut rows)).collect()
-    }
-
-    /// Reads buckets that are in key order and not cached.
-    ///
-    /// A copy shares dozens of buckets with its original, which is alone in most of them. So only some of the
-    /// single-document buckets are read at first: if the document found there is also posted in another such
-    /// bucket, that bucket holds nothing else and need not be read.
-    fn read_uncached(
-        &self,
-        language: Lang,
-        keys: &[BandKey],
-        unknown: &[PossibleBucket],
-        cap: usize,
-    ) -> Result<Vec<PostingList>, StoreError> {
-        let mut lists: Vec<Option<PostingList>> = vec![None; unknown.len()];
-        let mut singles: Vec<usize> =
-            (0..unknown.len()).filter(|&at| unknown[at].single && cap > 0).collect();
-        // In request order, because the buckets of one article are adjacent.
-        singles.sort_unstable_by_key(|&at| unknown[at].at);
-        let left_out: Vec<usize> =
-            singles.iter().copied().enumerate().filter(|(n, _)| n % PROBED != 0).map(|(_, at)| at).collect();
-        let mut open: SingleBuckets = left_out.into_iter().map(|at| (keys[unknown[at].at], at)).collect();
-        let read = |lists: &mut Vec<Option<PostingList>>, places: Vec<usize>| {
-            let keys: Vec<BandKey> = places.iter().map(|&at| keys[unknown[at].at]).collect();
-            let read = both_halves(&keys, READ, |keys| self.read_buckets(language, keys, cap))?;
-            places.iter().zip(read).for_each(|(&at, list)| lists[at] = Some(list));
-            Ok::<_, StoreError>(places)
-        };
-        let places = (0..unknown.len()).filter(|&at| !open.contains_key(&keys[unknown[at].at])).collect();
-        let places = read(&mut lists, places)?;
-        if !open.is_empty() {
-            let probed = places.into_iter().filter(|&at| unknown[at].single);
-            let probed = probed.filter_map(|at| lists[at].as_ref()?.numbers.first().copied());
-            let mut found: Vec<DocumentNumber> = probed.collect();
-            found.sort_unstable();
-            found.dedup();
-            let posting = self.0.postings.for_language(language);
-            for document in self.shared_documents(language, &found)?.iter().flatten() {
-                for key in posting.keys(&document.fingerprint) {
-                    if let Some(at) = open.remove(&key) {
-                        lists[at] = Some(PostingList { numbers: vec![document.number], more: false });
-                    }
-                }
-            }
-            let mut places: Vec<usize> = open.into_values().collect();
-            places.sort_unstable();
-            read(&mut lists, places)?;
-        }
-        Ok(lists.into_iter().map(Option::unwrap_or_default).collect())
-    }
-
     fn read_documents(
         &self,
         language: Lang,
@@ -299,44 +188,6 @@ impl RocksReader {
         Ok(documents)
     }
 
-    /// Visits the rows of a range with these read options.
-    pub(super) fn scan_by(
-        &self,
-        mut options: ReadOptions,
-        family: Family,
-        span: &Span,
-        order: Order,
-        visit: &mut Visit<'_>,
-    ) -> Result<(), StoreError> {
-        let Some(handle) = self.0.family(family) else { return Ok(()) };
-        // Within one bucket the prefix filters help; elsewhere they would hide rows.
-        if in_one_bucket(family, span) && order == Order::Ascending {
-            options.set_prefix_same_as_start(true);
-        } else {
-            options.set_total_order_seek(true);
-        }
-        options.set_iterate_lower_bound(span.from.clone());
-        if let Some(to) = &span.to {
-            options.set_iterate_upper_bound(to.clone());
-        }
-        let mut rows = self.0.db.raw_iterator_cf_opt(&handle, options);
-        match order {
-            Order::Ascending => rows.seek(&span.from),
-            Order::Descending => rows.seek_to_last(),
-        }
-        while let Some((key, value)) = rows.item() {
-            if visit(key, value).is_break() {
-                return Ok(());
-            }
-            match order {
-                Order::Ascending => rows.next(),
-                Order::Descending => rows.prev(),
-            }
-        }
-        // An iterator may end because of an error; then the rows seen are incomplete.
-        rows.status().map_err(|error| self.0.failure(&error))
-    }
-
     /// The values of several keys with these read options.
     pub(super) fn get_many_by(
         &self,
@@ -354,35 +205,61 @@ impl RocksReader {
         }
         Ok(values)
     }
-
-    /// Reads one bucket.
-    pub(super) fn read_bucket(
-        &self,
-        language: Lang,
-        key: BandKey,
-        cap: usize,
-        rows: &mut DBRawIterator<'_>,
-    ) -> Result<PostingList, StoreError> {
-        let bucket = key::bucket(key);
-        let mut list = PostingList::default();
-        rows.seek(bucket);
-        while let Some(key) = rows.key().filter(|key| key.starts_with(&bucket)) {
-            if list.numbers.len() == cap {
-                list.more = true;
-                break;
-            }
-            let (_, number) = key::decode_posting(key).map_err(|error| {
-                StoreError::damaged(&self.0.place, &Family::Bands(language).name(), &error)
-            })?;
-            list.numbers.push(number);
-            rows.next();
-        }
-        rows.status().map_err(|error| self.0.failure(&error))?;
-        Ok(list)
-    }
 }
 
-fn in_one_bucket(family: Family, span: &Span) -> bool {
-    let bucket = matches!(family, Family::Bands(_)).then(|| span.from.get(..BUCKET)).flatten();
-    bucket.is_some_and(|bucket| Span::prefix(bucket).to == span.to)
+impl Opened {
+    /// Visits the rows of a range with these read options.
+    pub(crate) fn scan_rows(
+        &self,
+        mut options: ReadOptions,
+        family: Family,
+        span: &Span,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let Some(handle) = self.family(family) else { return Ok(()) };
+        options.set_iterate_lower_bound(span.from.clone());
+        if let Some(to) = &span.to {
+            options.set_iterate_upper_bound(to.clone());
+        }
+        let mut rows = self.db.raw_iterator_cf_opt(&handle, options);
+        match order {
+            Order::Ascending => rows.seek(&span.from),
+            Order::Descending => rows.seek_to_last(),
+        }
+        while let Some((key, value)) = rows.item() {
+            if visit(key, value).is_break() {
+                return Ok(());
+            }
+            match order {
+                Order::Ascending => rows.next(),
+                Order::Descending => rows.prev(),
+            }
+        }
+        // An iterator may end because of an error; then the rows seen are incomplete.
+        rows.status().map_err(|error| self.failure(&error))
+    }
+
+    /// Visits postings as rows.
+    pub(super) fn scan_postings(
+        &self,
+        table: Option<&super::postings::Table>,
+        language: Lang,
+        span: &Span,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let Some(table) = table else { return Ok(()) };
+        if order == Order::Ascending {
+            return table.scan(self, language, span, visit);
+        }
+        let mut keys = Vec::new();
+        table.scan(self, language, span, &mut |key, _| {
+            keys.push(key.to_vec());
+            ControlFlow::Continue(())
+        })?;
+        // The visitor may stop; nothing follows in either case.
+        let _stopped = keys.iter().rev().try_for_each(|key| visit(key, &[]));
+        Ok(())
+    }
 }

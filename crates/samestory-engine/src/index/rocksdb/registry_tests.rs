@@ -69,7 +69,7 @@ fn a_reader_of_a_withdrawn_store_fails_soon_and_does_not_delay_the_owner() {
     let (store, directory, keys) = with_one("withdrawn");
     let registry = Arc::new(StoreRegistry::default());
     registry.set_partition_count(2);
-    let options = store.options.clone();
+    let options = store.opened().options.clone();
     let registration = registry.register(1, &store);
     let lease = registry.lease();
     let reading = std::thread::spawn(move || {

@@ -5,11 +5,13 @@
 //! evicts what the worker has cached.
 
 use std::ops::ControlFlow;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rocksdb::{DB, ReadOptions, SnapshotWithThreadMode};
 
 use super::RocksReader;
+use super::postings::Tables;
 use crate::index::StoreError;
 use crate::index::format::key::Family;
 use crate::index::read::rows::{Order, PostingLists, Rows, Span, Visit};
@@ -21,6 +23,7 @@ use crate::model::{ArticleId, Lang};
 pub struct Snapshot<'r> {
     reader: &'r RocksReader,
     rows: SnapshotWithThreadMode<'r, DB>,
+    tables: Tables,
     version: u64,
     /// Set when the owner wants to close the store.
     withdrawn: &'r AtomicBool,
@@ -30,7 +33,10 @@ impl RocksReader {
     /// A snapshot of the store as it is now. Every read fails once `withdrawn` is set, so that closing the
     /// store need not wait long.
     pub(super) fn snapshot<'r>(&'r self, withdrawn: &'r AtomicBool) -> Snapshot<'r> {
-        Snapshot { reader: self, rows: self.0.db.snapshot(), version: self.version(), withdrawn }
+        let applying = self.0.applying.lock().unwrap_or_else(PoisonError::into_inner);
+        let (rows, tables) = (self.0.db.snapshot(), self.0.posting_tables.all());
+        drop(applying);
+        Snapshot { reader: self, rows, tables, version: self.version(), withdrawn }
     }
 }
 
@@ -83,11 +89,19 @@ impl Rows for Snapshot<'_> {
     ) -> Result<(), StoreError> {
         let mut readable = self.readable();
         if readable.is_ok() {
-            self.reader.scan_by(self.options(), family, span, order, &mut |key, value| {
+            let mut visit = |key: &[u8], value: &[u8]| {
                 visit(key, value)?;
                 readable = self.readable();
                 if readable.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
+            };
+            let opened = &self.reader.0;
+            match family {
+                Family::Bands(language) => {
+                    let table = self.tables.get(&language).map(|table| &**table);
+                    opened.scan_postings(table, language, span, order, &mut visit)?;
+                }
+                _ => opened.scan_rows(self.options(), family, span, order, &mut visit)?,
+            }
         }
         readable
     }
@@ -114,27 +128,9 @@ impl Rows for Snapshot<'_> {
         cap: usize,
     ) -> Result<PostingLists, StoreError> {
         self.readable()?;
-        let mut lists = PostingLists::empty(keys.len());
-        let Some(family) = self.reader.0.family(Family::Bands(language)) else { return Ok(lists) };
-        let there = self.reader.0.sieve.singles(language, keys);
-        let mut order: Vec<usize> = (0..keys.len()).filter(|&at| there[at].is_some()).collect();
-        order.sort_unstable_by_key(|&at| (keys[at], at));
-        let mut options = self.options();
-        options.set_prefix_same_as_start(true);
-        let mut rows = self.reader.0.db.raw_iterator_cf_opt(&family, options);
-        let mut last: Option<(BandKey, u32)> = None;
-        for at in order {
-            let key = keys[at];
-            let slot = match last {
-                Some((same, slot)) if same == key => slot,
-                _ => {
-                    self.readable()?;
-                    lists.add(self.reader.read_bucket(language, key, cap, &mut rows)?)
-                }
-            };
-            last = Some((key, slot));
-            lists.set(at, slot);
+        match self.tables.get(&language) {
+            Some(table) => table.posting_lists(&self.reader.0, language, keys, cap),
+            None => Ok(PostingLists::empty(keys.len())),
         }
-        Ok(lists)
     }
 }

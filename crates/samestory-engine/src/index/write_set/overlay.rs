@@ -203,6 +203,9 @@ impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
         order: Order,
         visit: &mut Visit<'_>,
     ) -> Result<(), StoreError> {
+        if matches!(family, Family::Bands(_)) && key::bucket_in(span).is_none() {
+            return self.scan_postings(family, span, order, visit);
+        }
         let mut pending = self.pending.span(family, span, order).into_iter().peekable();
         let mut flow = ControlFlow::Continue(());
         self.base.scan(family, span, order, &mut |key, value| {
@@ -314,6 +317,31 @@ impl<B: Rows + ?Sized> Overlay<'_, B> {
             CombinedBucket::PostingList(list) => Cow::Owned(list),
             CombinedBucket::Unknown => Cow::Owned(scan_bucket(self, language, key, None, cap)?),
         })
+    }
+
+    /// Postings of several buckets come in no particular order.
+    fn scan_postings(
+        &self,
+        family: Family,
+        span: &Span,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let mut flow = ControlFlow::Continue(());
+        self.base.scan(family, span, order, &mut |key, value| {
+            flow = match self.pending.get(family, key) {
+                None => visit(key, value),
+                Some(_) => ControlFlow::Continue(()),
+            };
+            flow
+        })?;
+        let mut added =
+            self.pending.span(family, span, order).into_iter().filter(|(_, value)| value.is_some());
+        if flow.is_continue() {
+            // The visitor may stop; nothing follows in either case.
+            let _stopped = added.try_for_each(|(key, _)| visit(&key, &[]));
+        }
+        Ok(())
     }
 
     /// The view under the staged changes.

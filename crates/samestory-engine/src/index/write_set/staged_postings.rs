@@ -108,10 +108,10 @@ impl Bands {
         sorted(self.entries.iter())
     }
 
-    /// The buckets that postings were added to; some may have been removed again.
+    /// The documents that any posting was staged for, some of them several times.
     #[cfg(feature = "rocksdb")]
-    pub(crate) fn buckets(&self) -> impl Iterator<Item = BandKey> {
-        self.entries.iter().filter(|entry| entry.present).map(|entry| entry.key)
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = DocumentNumber> {
+        self.entries.chunk_by(|a, b| a.number == b.number).map(|same| same[0].number)
     }
 
     /// All entries in the order in which they were staged.

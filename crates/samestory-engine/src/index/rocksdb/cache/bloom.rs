@@ -1,18 +1,15 @@
-//! A blocked Bloom filter in memory for buckets, ids and clusters. Most lookups of a new article miss, and
-//! the filter saves the disk read.
+//! Blocked Bloom filters in memory, for ids and clusters and for the buckets of a segment. Most lookups of a new
+//! article miss, and the filter saves the disk read.
 //!
-//! [`super::membership`] fills and owns it. It may report an absent key as present, but never a present key
-//! as absent.
+//! [`super::membership`] and [`crate::index::rocksdb::postings`] fill and own them. They may report an absent key as present, but never a
+//! present key as absent.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::lsh::BandKey;
-use crate::model::Lang;
-
 /// Bits for each key: about one key in two hundred is looked for in vain.
 const BITS: usize = 12;
-/// Keys that the first segment has room for: six megabytes, of which few are touched while there are few keys.
-const LEAST: usize = 1 << 22;
+/// Keys that the first segment has room for: most of a megabyte, of which little is touched while there are few keys.
+const LEAST: usize = 1 << 19;
 
 /// A block is one half of a cache line; each of its eight lanes has one bit of a key.
 type Block = [u32; 8];
@@ -32,39 +29,76 @@ pub(crate) fn of_cluster(key: &[u8]) -> u64 {
     xxh3_64_with_seed(key, 1)
 }
 
-/// Hash of a bucket of a language. Some bands have small numbers for hashes, so all bits are mixed.
-pub(crate) fn of_bucket(language: Lang, key: BandKey) -> u64 {
-    let code = language.code().bytes().fold(u64::from(key.band), |code, byte| code << 8 | u64::from(byte));
-    let mut hash = key.hash ^ code.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+/// Hash of a packed bucket.
+pub(crate) fn of_bucket(packed: u64) -> u64 {
+    let mut hash = packed;
     hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ hash >> 31
 }
 
+/// A filter of a fixed size.
+pub(crate) struct Blocks(Vec<Block>);
+
+impl Blocks {
+    /// A filter for this many keys.
+    pub(crate) fn new(keys: usize, bits: usize) -> Blocks {
+        Blocks(vec![[0; 8]; (keys * bits).div_ceil(256).max(1)])
+    }
+
+    /// A filter of about this many bytes.
+    pub(crate) fn of_bytes(bytes: usize) -> Blocks {
+        Blocks(vec![[0; 8]; bytes.div_ceil(size_of::<Block>()).max(1)])
+    }
+
+    fn block(&self, hash: u64) -> usize {
+        // The highest bits choose the block, the lowest forty the bits in it.
+        (((hash >> 32) * self.0.len() as u64) >> 32) as usize
+    }
+
+    pub(crate) fn insert(&mut self, hash: u64) {
+        let at = self.block(hash);
+        self.0[at].iter_mut().zip(mask(hash)).for_each(|(lane, bit)| *lane |= bit);
+    }
+
+    pub(crate) fn contains(&self, hash: u64) -> bool {
+        let block = &self.0[self.block(hash)];
+        block.iter().zip(mask(hash)).fold(0, |missing, (lane, bit)| missing | !lane & bit) == 0
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        self.0.iter().flatten().flat_map(|lane| lane.to_le_bytes()).collect()
+    }
+
+    /// The filter of these bytes, if they are whole blocks.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Blocks> {
+        let (blocks, rest) = bytes.as_chunks::<32>();
+        let block = |bytes: &[u8; 32]| {
+            let (lanes, _) = bytes.as_chunks::<4>();
+            std::array::from_fn(|lane| u32::from_le_bytes(lanes[lane]))
+        };
+        (rest.is_empty() && !blocks.is_empty()).then(|| Blocks(blocks.iter().map(block).collect()))
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.len() * 32
+    }
+}
+
 struct Segment {
-    blocks: Vec<Block>,
+    blocks: Blocks,
     room: usize,
 }
 
 impl Segment {
     fn new(room: usize) -> Segment {
-        Segment { blocks: vec![[0; 8]; (room * BITS).div_ceil(256)], room }
-    }
-
-    fn block(&self, hash: u64) -> usize {
-        // The highest bits choose the block, the lowest forty the bits in it.
-        (((hash >> 32) * self.blocks.len() as u64) >> 32) as usize
+        Segment { blocks: Blocks::new(room, BITS), room }
     }
 
     fn insert(&mut self, hash: u64) {
-        let at = self.block(hash);
-        self.blocks[at].iter_mut().zip(mask(hash)).for_each(|(lane, bit)| *lane |= bit);
+        self.blocks.insert(hash);
         self.room = self.room.saturating_sub(1);
-    }
-
-    fn contains(&self, hash: u64) -> bool {
-        let block = &self.blocks[self.block(hash)];
-        block.iter().zip(mask(hash)).fold(0, |missing, (lane, bit)| missing | !lane & bit) == 0
     }
 }
 
@@ -94,17 +128,7 @@ impl Filter {
     }
 
     pub(crate) fn contains(&self, hash: u64) -> bool {
-        self.segments.iter().rev().any(|segment| segment.contains(hash))
-    }
-
-    /// The same of many. Most of what is asked for lies in memory that was not touched lately: nothing here waits for
-    /// one answer before it asks for the next.
-    pub(crate) fn contains_each(&self, hashes: &[u64]) -> Vec<bool> {
-        let mut found = vec![false; hashes.len()];
-        for segment in &self.segments {
-            found.iter_mut().zip(hashes).for_each(|(found, &hash)| *found |= segment.contains(hash));
-        }
-        found
+        self.segments.iter().rev().any(|segment| segment.blocks.contains(hash))
     }
 
     /// How many keys were put in, those that have gone since among them.
@@ -126,7 +150,7 @@ mod tests {
     use super::*;
 
     fn key(n: u64) -> u64 {
-        of_bucket(Lang::UND, BandKey { band: (n % 40) as u16, hash: n })
+        of_bucket(n)
     }
 
     #[test]
@@ -139,9 +163,11 @@ mod tests {
         filter.join(other);
         assert_eq!(filter.keys() as u64, count + 1);
         assert!((0..=count).all(|n| filter.contains(key(n))));
-        let some: Vec<u64> = (0..3 * count).step_by(count as usize / 1000).map(key).collect();
-        let one_by_one: Vec<bool> = some.iter().map(|&hash| filter.contains(hash)).collect();
-        assert_eq!(filter.contains_each(&some), one_by_one);
+        let mut blocks = Blocks::new(100, 10);
+        (0..100).for_each(|n| blocks.insert(key(n)));
+        let again = Blocks::decode(&blocks.encode()).unwrap();
+        assert!((0..100).all(|n| again.contains(key(n))));
+        assert!(Blocks::decode(&blocks.encode()[1..]).is_none() && Blocks::decode(&[]).is_none());
         let wrong = (2 * count..3 * count).filter(|&n| filter.contains(key(n))).count();
         assert!(wrong as u64 * 100 < count, "{wrong} of {count}");
     }

@@ -9,13 +9,12 @@ use std::hash::BuildHasherDefault;
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::index::rocksdb::budget::Room;
 use crate::index::write_set::staged_postings::Spread;
 use crate::model::{DocumentNumber, Lang};
 
-/// Documents in each of the two generations; a document takes about a kilobyte.
-pub(crate) const DOCUMENTS: usize = 1 << 14;
-/// Canonicals in each of the two generations; one takes fifty bytes.
-pub(crate) const CANONICALS: usize = 1 << 15;
+/// A decoded document takes about a kilobyte, and the canonical of its cluster fifty bytes.
+pub(crate) const ENTRY_BYTES: usize = 1100;
 
 type Key = (Lang, DocumentNumber);
 type Generation<V> = HashMap<Key, V, BuildHasherDefault<Spread>>;
@@ -24,7 +23,7 @@ pub(crate) struct DocumentCache<V>(Mutex<State<V>>);
 
 struct State<V> {
     /// How many each generation has.
-    size: usize,
+    room: Room,
     /// Used since the generations changed last.
     young: Generation<V>,
     /// Used before that; gone at the next change.
@@ -36,7 +35,7 @@ struct State<V> {
 impl<V: Clone> State<V> {
     fn insert(&mut self, key: Key, value: V) {
         self.young.insert(key, value);
-        if self.young.len() >= self.size {
+        if self.young.len() >= self.room.each() {
             self.old = mem::take(&mut self.young);
         }
     }
@@ -53,9 +52,14 @@ impl<V: Clone> State<V> {
 
 impl<V: Clone> DocumentCache<V> {
     /// With so many in each generation.
-    pub(crate) fn new(size: usize) -> DocumentCache<V> {
+    pub(in crate::index::rocksdb) fn new(room: Room) -> DocumentCache<V> {
         let (young, old) = Default::default();
-        DocumentCache(Mutex::new(State { size, young, old, version: 0 }))
+        DocumentCache(Mutex::new(State { room, young, old, version: 0 }))
+    }
+
+    /// How many each generation has now.
+    pub(crate) fn room(&self) -> usize {
+        self.state().room.each()
     }
 
     fn state(&self) -> MutexGuard<'_, State<V>> {
@@ -102,7 +106,7 @@ impl<V: Clone> DocumentCache<V> {
 mod tests {
     use super::*;
 
-    const ROOM: usize = 3;
+    const ROOM: usize = 64;
 
     fn number(n: u64) -> DocumentNumber {
         DocumentNumber(n)
@@ -129,7 +133,7 @@ mod tests {
     #[test]
     fn what_is_written_takes_the_place_of_what_was_there() {
         for aged in [false, true] {
-            let recent = DocumentCache::new(ROOM);
+            let recent = DocumentCache::new(Room::of_one(ROOM));
             keep(&recent, 1, 10);
             if aged {
                 age(&recent);
@@ -144,7 +148,7 @@ mod tests {
     #[test]
     fn what_is_gone_is_not_found_in_either_generation() {
         for aged in [false, true] {
-            let recent = DocumentCache::new(ROOM);
+            let recent = DocumentCache::new(Room::of_one(ROOM));
             keep(&recent, 1, 10);
             if aged {
                 age(&recent);
@@ -156,7 +160,7 @@ mod tests {
 
     #[test]
     fn what_was_read_before_a_write_is_not_kept_after_it() {
-        let recent = DocumentCache::new(ROOM);
+        let recent = DocumentCache::new(Room::of_one(ROOM));
         let (_, read_at) = recent.get(Lang::UND, &[number(1)]);
         let missing_at = recent.missing(Lang::UND, &mut vec![number(1)]);
         write(&recent, 1, None);
@@ -170,9 +174,9 @@ mod tests {
 
     #[test]
     fn it_holds_two_generations_and_no_more() {
-        let recent = DocumentCache::new(ROOM);
-        (0..50).for_each(|n| keep(&recent, n, 0));
-        let held = (0..50).filter(|&n| get(&recent, n).is_some()).count();
+        let recent = DocumentCache::new(Room::of_one(ROOM));
+        (0..500).for_each(|n| keep(&recent, n, 0));
+        let held = (0..500).filter(|&n| get(&recent, n).is_some()).count();
         assert!((1..2 * ROOM).contains(&held), "{held}");
     }
 }

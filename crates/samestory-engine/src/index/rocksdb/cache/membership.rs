@@ -1,8 +1,5 @@
-//! The membership filter of a store: which buckets, ids and clusters may exist. A background scan fills it
-//! when the store is opened, and it is used once it is complete.
-//!
-//! It also records which buckets may ever have held a second document. For the others, the first hit is the
-//! whole bucket.
+//! The membership filter of a store: which ids and clusters may exist. A background scan fills it when the store is
+//! opened, and it is used once it is complete. Buckets are in the filters of their segments.
 //!
 //! Every write is added to the filter before it is applied, so nothing is missing when the scan of the
 //! existing rows has ended. Only the writer starts a scan, so no batch can fall between the two.
@@ -15,18 +12,17 @@ use std::time::{Duration, Instant};
 
 use rocksdb::properties;
 
-use super::bloom::{Filter, of_bucket, of_cluster, of_id};
+use super::bloom::{Filter, of_cluster, of_id};
 use crate::index::StoreError;
 use crate::index::format::key;
 use crate::index::format::key::{Family, IdRow};
 use crate::index::read::rows::{Order, Rows, Span};
 use crate::index::rocksdb::{Opened, RocksReader};
 use crate::index::write_set::pending::Pending;
-use crate::lsh::BandKey;
-use crate::model::{ArticleId, Lang};
+use crate::model::ArticleId;
 
 /// A filter of so few keys is never made anew.
-const FEW: usize = if cfg!(test) { 1 << 10 } else { 1 << 23 };
+const FEW: usize = if cfg!(test) { 100 } else { 1 << 21 };
 
 /// A scan that failed is started again after this long, then after twice as long, up to [`LONGEST`].
 const FIRST: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
@@ -37,82 +33,29 @@ pub(crate) struct MembershipFilter(RwLock<State>);
 
 #[derive(Default)]
 struct State {
-    complete: Option<Filters>,
+    complete: Option<Filter>,
     /// Collects what is applied while a scan is under way.
-    next: Option<Filters>,
+    next: Option<Filter>,
     /// The last scan failed: when to try again, and how long to wait after that.
     retry: Option<(Instant, Duration)>,
 }
 
-struct Filters {
-    there: Filter,
-    /// Buckets that a second document may have been put in.
-    several: Filter,
-}
-
-impl Filters {
-    fn new(room: usize) -> Filters {
-        Filters { there: Filter::new(room), several: Filter::new(0) }
-    }
-
-    /// An id, or a cluster.
-    fn insert(&mut self, hash: u64) {
-        if !self.there.contains(hash) {
-            self.there.insert(hash);
-        }
-    }
-
-    fn insert_bucket(&mut self, hash: u64) {
-        if !self.there.contains(hash) {
-            self.there.insert(hash);
-        } else {
-            self.insert_several(hash);
-        }
-    }
-
-    fn insert_several(&mut self, hash: u64) {
-        if !self.several.contains(hash) {
-            self.several.insert(hash);
-        }
-    }
-
-    fn join(&mut self, other: Filters) {
-        self.there.join(other.there);
-        self.several.join(other.several);
-    }
-}
-
 impl MembershipFilter {
-    /// Of each bucket, whether at most one document is in it; nothing where there is none. Any may hold several while
-    /// that is not known.
-    pub(crate) fn singles(&self, language: Lang, keys: &[BandKey]) -> Vec<Option<bool>> {
-        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(filters) = &state.complete else { return vec![Some(false); keys.len()] };
-        let hashes: Vec<u64> = keys.iter().map(|&key| of_bucket(language, key)).collect();
-        let there = filters.there.contains_each(&hashes);
-        let single = |(there, &hash): (bool, &u64)| there.then(|| !filters.several.contains(hash));
-        there.into_iter().zip(&hashes).map(single).collect()
-    }
-
     /// Whether an id may be known.
     pub(crate) fn may_know(&self, id: &ArticleId) -> bool {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let hash = of_id(id.as_str().as_bytes());
-        state.complete.as_ref().is_none_or(|filters| filters.there.contains(hash))
+        state.complete.as_ref().is_none_or(|filter| filter.contains(hash))
     }
 
     /// Whether a row of `clusters` may be there.
     pub(crate) fn may_cluster(&self, key: &[u8]) -> bool {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        state.complete.as_ref().is_none_or(|filters| filters.there.contains(of_cluster(key)))
+        state.complete.as_ref().is_none_or(|filter| filter.contains(of_cluster(key)))
     }
 
     /// Takes note of what is about to be written.
     pub(crate) fn insert(&self, pending: &Pending) {
-        let buckets = pending
-            .bands
-            .iter()
-            .flat_map(|(&language, bands)| bands.buckets().map(move |key| of_bucket(language, key)));
         let documents = pending.documents.values().flatten();
         let ids = documents
             .filter_map(|(_, document)| Some(of_id(document.as_ref()?.document.id.as_str().as_bytes())));
@@ -127,26 +70,16 @@ impl MembershipFilter {
         let clusters = clusters.map(|(key, _)| of_cluster(key));
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let State { complete, next, .. } = &mut *state;
-        for hash in buckets {
-            if let Some(complete) = complete {
-                complete.insert_bucket(hash);
-            }
-            if let Some(next) = next {
-                // Whether the scan will find another there is not known.
-                next.insert(hash);
-                next.insert_several(hash);
-            }
-        }
         for hash in ids.chain(residences).chain(clusters) {
-            complete.iter_mut().chain(next.iter_mut()).for_each(|filters| filters.insert(hash));
+            complete.iter_mut().chain(next.iter_mut()).for_each(|filter| insert(filter, hash));
         }
     }
 
     /// Whether most of what was put in has gone since: with a retention the filter would grow for ever.
     pub(crate) fn is_stale(&self, opened: &Opened) -> bool {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let keys = state.complete.as_ref().map_or(0, |filters| filters.there.keys());
-        state.next.is_none() && keys > FEW && keys > 3 * opened.postings_estimate()
+        let keys = state.complete.as_ref().map_or(0, Filter::keys);
+        state.next.is_none() && keys > FEW && keys > 3 * opened.keys_estimate()
     }
 
     /// Whether the last scan failed and it is time for the next one.
@@ -172,16 +105,16 @@ impl MembershipFilter {
     #[cfg(test)]
     pub(crate) fn keys(&self) -> Option<usize> {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        state.complete.as_ref().map(|filters| filters.there.keys())
+        state.complete.as_ref().map(Filter::keys)
     }
 
     /// From now on everything applied is collected beside what a scan will find.
     fn begin(&self) {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        state.next = Some(Filters::new(0));
+        state.next = Some(Filter::new(0));
     }
 
-    fn finish(&self, scanned: Option<Filters>) {
+    fn finish(&self, scanned: Option<Filter>) {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if let (Some(mut next), Some(scanned)) = (state.next.take(), scanned) {
             next.join(scanned);
@@ -205,10 +138,10 @@ impl Scan {
         let told = Arc::clone(&stop);
         let place = reader.clone();
         let work = move || match scan(&reader, &told) {
-            Ok(filters) => reader.0.sieve.finish(filters),
+            Ok(filter) => reader.0.sieve.finish(filter),
             Err(error) => reader.0.sieve.fail(&reader.0.place, &error.to_string()),
         };
-        let thread = std::thread::Builder::new().name("bucket-filter".into()).spawn(work);
+        let thread = std::thread::Builder::new().name("id-filter".into()).spawn(work);
         if let Err(error) = &thread {
             place.0.sieve.fail(&place.0.place, &format!("no thread: {error}"));
         }
@@ -231,48 +164,28 @@ impl Drop for Scan {
     }
 }
 
-/// All buckets, ids and clusters on disk and in memory; nothing if it was told to stop.
-fn scan(reader: &RocksReader, stop: &AtomicBool) -> Result<Option<Filters>, StoreError> {
+fn insert(filter: &mut Filter, hash: u64) {
+    if !filter.contains(hash) {
+        filter.insert(hash);
+    }
+}
+
+/// All ids and clusters on disk and in memory; nothing if it was told to stop.
+fn scan(reader: &RocksReader, stop: &AtomicBool) -> Result<Option<Filter>, StoreError> {
     let damage = |family: Family| StoreError::Corrupt {
         place: reader.0.place.clone(),
         detail: format!("a key of {} cannot be read", family.name()),
     };
-    let mut filters = Filters::new(reader.0.postings_estimate() / 4 * 5);
-    for language in reader.languages() {
-        let (mut last, mut damaged) = (None, false);
-        let family = Family::Bands(language);
-        let scanned = reader.scan(family, &Span::all(), Order::Ascending, &mut |key, _| {
-            let Ok((bucket, _)) = key::decode_posting(key) else {
-                damaged = true;
-                return ControlFlow::Break(());
-            };
-            if stop.load(Ordering::Relaxed) {
-                return ControlFlow::Break(());
-            }
-            let hash = of_bucket(language, bucket);
-            match last.replace(bucket) == Some(bucket) {
-                true => filters.insert_several(hash),
-                false => filters.insert_bucket(hash),
-            }
-            ControlFlow::Continue(())
-        });
-        scanned?;
-        if damaged {
-            return Err(damage(family));
-        }
-        if stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-    }
+    let mut filter = Filter::new(reader.0.keys_estimate() / 4 * 5);
     let mut damaged = false;
     for family in [Family::Ids, Family::Clusters] {
         let scanned = reader.scan(family, &Span::all(), Order::Ascending, &mut |key, _| {
             match family {
                 Family::Ids => match key::decode_id(key) {
-                    Ok(row) => filters.insert(of_id(row.id().as_str().as_bytes())),
+                    Ok(row) => insert(&mut filter, of_id(row.id().as_str().as_bytes())),
                     Err(_) => damaged = true,
                 },
-                _ if key::is_cluster(key) => filters.insert(of_cluster(key)),
+                _ if key::is_cluster(key) => insert(&mut filter, of_cluster(key)),
                 // Rows of clusters come before those of their members.
                 _ => return ControlFlow::Break(()),
             }
@@ -289,67 +202,52 @@ fn scan(reader: &RocksReader, stop: &AtomicBool) -> Result<Option<Filters>, Stor
             return Ok(None);
         }
     }
-    Ok(Some(filters))
+    Ok(Some(filter))
 }
 
 impl Opened {
-    fn postings_estimate(&self) -> usize {
-        let of = |language| {
-            let family = self.family(Family::Bands(language))?;
+    /// About how many ids there are.
+    fn keys_estimate(&self) -> usize {
+        let estimate = self.family(Family::Ids).and_then(|family| {
             self.db.property_int_value_cf(&family, properties::ESTIMATE_NUM_KEYS).ok().flatten()
-        };
-        self.languages().into_iter().filter_map(of).sum::<u64>() as usize
+        });
+        estimate.unwrap_or_default() as usize
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::DocumentNumber;
+    use crate::index::rocksdb::maintenance::upkeep::tests::{document, empty_store};
+    use crate::index::{Change, Store};
+    use crate::model::Lang;
 
-    const KEY: BandKey = BandKey { band: 3, hash: 7 };
-
-    fn posted(number: u64) -> Pending {
-        let mut pending = Pending::default();
-        pending.bands.entry(Lang::UND).or_default().note(KEY, DocumentNumber(number), true);
-        pending
-    }
-
-    fn is_single(sieve: &MembershipFilter) -> Option<bool> {
-        sieve.singles(Lang::UND, &[KEY])[0]
+    fn id(number: u64) -> ArticleId {
+        ArticleId::new(&format!("a{number}")).unwrap()
     }
 
     #[test]
-    fn a_bucket_is_single_until_a_second_document_comes() {
-        let sieve = MembershipFilter::default();
-        assert_eq!(is_single(&sieve), Some(false), "nothing is known yet");
-        sieve.begin();
-        sieve.finish(Some(Filters::new(0)));
-        assert_eq!(is_single(&sieve), None);
-        sieve.insert(&posted(1));
-        assert_eq!(is_single(&sieve), Some(true));
-        sieve.insert(&posted(2));
-        assert_eq!(is_single(&sieve), Some(false));
-    }
-
-    #[test]
-    fn what_comes_during_a_scan_is_not_taken_for_all_there_is() {
-        let sieve = MembershipFilter::default();
-        sieve.begin();
-        sieve.insert(&posted(2));
-        let mut scanned = Filters::new(0);
-        scanned.insert_bucket(of_bucket(Lang::UND, KEY));
-        sieve.finish(Some(scanned));
-        assert_eq!(is_single(&sieve), Some(false));
+    fn a_filter_of_what_has_gone_is_made_anew() {
+        let (mut store, directory) = empty_store("stale");
+        store.wait_for_filter();
+        store.apply_own_changes(&[document(0)]).unwrap();
+        let mut most = 0;
+        for number in 1..400 {
+            store.apply_own_changes(&[document(number)]).unwrap();
+            store.apply_own_changes(&[Change::NoDocument(Lang::UND, id(number))]).unwrap();
+            store.wait_for_filter();
+            most = most.max(store.opened().sieve.keys().unwrap());
+        }
+        assert!(store.opened().sieve.may_know(&id(0)));
+        assert!(most >= FEW && most < 350, "it grew to {most} keys of 400");
+        drop(store);
+        drop(std::fs::remove_dir_all(&directory));
     }
 
     // A scan that could not read the store ended in silence: no filter, slow look-ups for as long as the process lived.
     // It is named in the log, and a later batch starts it again.
     #[test]
     fn a_scan_that_failed_is_started_again() {
-        use crate::index::Store;
-        use crate::index::rocksdb::maintenance::upkeep::tests::{document, empty_store};
-
         let (mut store, directory) = empty_store("failed-scan");
         store.apply_own_changes(&[document(0)]).unwrap();
         store.wait_for_filter();

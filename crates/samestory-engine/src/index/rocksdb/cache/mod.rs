@@ -1,4 +1,4 @@
-//! Caches beside RocksDB's own block cache: recent documents, hot buckets, canonicals, and the membership
+//! Caches beside RocksDB's own block cache: recent documents, canonicals, and the membership
 //! filter.
 //!
 //! [`super::read`] consults them and every write updates them. A cache entry equals what the store holds, or
@@ -7,7 +7,4 @@
 pub(crate) mod blocks;
 pub(crate) mod bloom;
 pub(crate) mod documents;
-pub(crate) mod hot_buckets;
 pub(crate) mod membership;
-#[cfg(test)]
-mod stale_tests;

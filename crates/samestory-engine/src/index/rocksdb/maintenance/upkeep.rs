@@ -41,8 +41,10 @@ pub struct LanguageInspection {
     pub residences: u64,
     /// Number of clusters with a row, exact.
     pub clusters: u64,
-    /// Number of postings, as RocksDB estimates.
+    /// Number of postings, those of removed documents included that have not been rewritten yet.
     pub postings: u64,
+    /// Number of segments that hold postings; those of the newest documents are in none.
+    pub segments: u64,
     /// Bytes on disk of its documents and postings.
     pub bytes: u64,
 }
@@ -59,12 +61,15 @@ impl RocksReader {
             let [documents, bands] = Family::of(language);
             let (counted, all) =
                 (self.documents_of(language)?, self.count(Family::Expiry, &key::language_prefix(language))?);
+            let (segments, postings) =
+                self.0.posting_tables.of(language).map(|table| table.counts()).unwrap_or_default();
             Ok(LanguageInspection {
                 language,
                 documents: counted,
                 residences: all - counted,
                 clusters: self.count(Family::Clusters, &key::clusters(language))?,
-                postings: self.0.property(bands, properties::ESTIMATE_NUM_KEYS)?,
+                postings,
+                segments,
                 bytes: self.0.bytes(documents)? + self.0.bytes(bands)?,
             })
         });
@@ -115,11 +120,14 @@ impl Rocks {
     /// # Errors
     /// Compaction failed; the data is unchanged.
     pub fn compact(&mut self) -> Result<(), StoreError> {
+        let compacted = self.upkeep.compact(&self.reader);
+        compacted.map_err(|error| self.opened().forget_damaged(error))?;
         let opened = self.opened();
         opened.flush()?;
         let mut options = CompactOptions::default();
         options.set_bottommost_level_compaction(BottommostLevelCompaction::ForceOptimized);
-        for family in opened.families() {
+        // Segments are replaced as a whole, above.
+        for family in opened.families().into_iter().filter(|family| !matches!(family, Family::Bands(_))) {
             opened.db.compact_range_cf_opt(&opened.existing(family)?, None::<&[u8]>, None::<&[u8]>, &options);
         }
         // RocksDB does not report how a compaction went; a full disk shows here.
@@ -182,8 +190,7 @@ pub(crate) mod tests {
             samples: 2,
             shortest: 1,
         };
-        let options =
-            RocksOptions::new(IndexSchemes::new(posting), Durability::OwnWal, Budget::new(1 << 20, 1 << 20));
+        let options = RocksOptions::new(IndexSchemes::new(posting), Durability::OwnWal, Budget::new(8 << 20));
         (Rocks::open(&directory, &options).unwrap(), directory)
     }
 
@@ -194,7 +201,7 @@ pub(crate) mod tests {
         store.opened().db.drop_cf("expiry").unwrap();
         let failure = store.apply_own_changes(&[document(1)]).unwrap_err();
         // The cause goes away, as a full disk does.
-        store.opened().create(Family::Expiry, &store.options).unwrap();
+        store.opened().create(Family::Expiry, &store.opened().options).unwrap();
         assert_eq!(store.apply_own_changes(&[document(2)]), Err(failure));
         assert_eq!(store.document(Lang::UND, DocumentNumber(2)), Ok(None));
         drop(store);
@@ -207,8 +214,7 @@ pub(crate) mod tests {
         store.apply_own_changes(&[document(0), document(1)]).unwrap();
         let sound = verify(&store).unwrap();
         assert_eq!((sound.documents, sound.findings.len()), (2, 0));
-        let families =
-            Family::of(Lang::UND).into_iter().chain([Family::Ids, Family::Expiry, Family::Clusters]);
+        let families = [Family::Documents(Lang::UND), Family::Ids, Family::Expiry, Family::Clusters];
         for family in families {
             let opened = store.opened();
             let handle = opened.existing(family).unwrap();
