@@ -109,6 +109,8 @@ pub fn run() -> Outcome<Vec<Value>> {
 fn options() -> Outcome<Options> {
     let mut settings = Settings::default();
     settings.matching.retention = Some("forever".to_owned());
+    // Invented words are of no language.
+    settings.language.trust = Some("declared".to_owned());
     Ok(Config::try_from(settings)?.options())
 }
 
