@@ -45,7 +45,7 @@ test-brokers: tools-test ## run a part of the tests on a real broker with each K
 	cargo test --release --features tlsh,faults --test it --no-run
 	set -e; for version in $(BROKERS); do echo "Apache Kafka $$version:"; KAFKA_VERSION=$$version dev/kafka fetch; \
 	  KAFKA_VERSION=$$version cargo test --release --features tlsh,faults --test it -- --test-threads 1 kafka::topics kafka::transactions \
-	    kafka::verdicts kafka::inputs kafka::groups::the_classic kafka::groups::a_static; done
+	    kafka::verdicts kafka::inputs kafka::groups::the_classic kafka::groups::a_static || exit 1; done
 
 test-deploy: tools-deploy ## check the Helm chart, the image, the alerts and the dashboard, without a cluster
 	cargo test --release --features tlsh,faults --test it --no-run
