@@ -526,7 +526,9 @@ fn a_corpus_is_judged_again() {
     };
     assert_eq!(findings(&[]), Vec::<Value>::new());
     // Under a stricter line the edited copy is unique, and the copy stays one.
-    let strict = findings(&["--set", "match.algorithm=minhash", "--set", "match.threshold=0.99"]);
+    let strict = ["match.algorithm=minhash", "match.threshold=0.99", "match.containment_threshold=0.999"]
+        .map(|set| ["--set", set]);
+    let strict = findings(strict.as_flattened());
     let [differs] = strict.as_slice() else { panic!("{strict:?}") };
     let fields = ["finding", "id", "stored", "today", "other"].map(|name| differs[name].as_str().unwrap());
     assert_eq!(fields, ["verdict-would-differ", "b1-edited", "near-duplicate", "unique", "b1"]);

@@ -44,6 +44,10 @@ pub fn file_schemas() -> [(&'static str, String); 2] {
         "type": "object",
         "description": "The article, unchanged; absent with --no-article.",
     });
+    // A file has no log whose clock could say when an article was received.
+    if let Some(properties) = verdict["properties"].as_object_mut() {
+        properties.shift_remove("received_at");
+    }
     let text = |description: &str| json!({ "type": "string", "description": description });
     let letter = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
