@@ -99,12 +99,9 @@ fn delete_group(bench: &Bench<'_>, group: &str) {
     assert!(deleted.iter().all(Result::is_ok), "{deleted:?}");
 }
 
-/// Values of the generation-end records: their keys end in a number. The topic also holds the stage's notes.
+/// Values of the generation-end records.
 fn ends(bench: &Bench<'_>) -> Vec<String> {
-    let is_end = |key: &str| {
-        key.strip_prefix(&format!("{}/", bench.prefix)).is_some_and(|rest| rest.parse::<u32>().is_ok())
-    };
-    let rows = bench.read("generations").into_iter().filter(|row| is_end(&row.id()));
+    let rows = bench.read("generations").into_iter().filter(|row| row.is_generation_end(&bench.prefix));
     rows.map(|row| String::from_utf8(row.value.unwrap()).unwrap()).collect()
 }
 

@@ -281,4 +281,11 @@ impl Row {
     pub(crate) fn id(&self) -> String {
         String::from_utf8(self.key.clone().unwrap()).unwrap()
     }
+
+    /// True for the generation-end record of an application: its key ends in a number. The generations topic also holds
+    /// the stage's notes.
+    pub(crate) fn is_generation_end(&self, app: &str) -> bool {
+        let id = self.id();
+        id.rsplit_once('/').is_some_and(|(of, number)| of == app && number.parse::<u32>().is_ok())
+    }
 }

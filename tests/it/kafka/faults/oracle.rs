@@ -40,7 +40,9 @@ pub(crate) fn check(scene: &mut Scene) -> Findings {
         |rows: Result<Vec<Row>, String>| rows.map_err(|why| findings.push(why)).unwrap_or_default();
     // In order, each with the records of its input. Before these offsets the previous generation published.
     let mut generations = vec![(scene.config.clone(), routed(scene.routed()))];
-    let published = first_published(&read(&names.generations));
+    let mut ends = read(&names.generations);
+    ends.retain(|row| row.is_generation_end(&scene.config.bus.app));
+    let published = first_published(&ends);
     if let Some((config, rows)) = scene.generation_before() {
         let mut rows = routed(rows);
         if scene.settings.direct {
