@@ -124,7 +124,7 @@ pub(super) enum Encoder {
     },
     Table(TableWriter),
     #[cfg(feature = "parquet")]
-    Parquet(ParquetWriter),
+    Parquet(Box<ParquetWriter>),
 }
 
 impl Encoder {
@@ -132,7 +132,7 @@ impl Encoder {
         match (format, format.delimiter()) {
             #[cfg(feature = "parquet")]
             (OutputFormat::Parquet, _) => {
-                Encoder::Parquet(ParquetWriter { columns: Columns::new(article), table: None })
+                Encoder::Parquet(Box::new(ParquetWriter { columns: Columns::new(article), table: None }))
             }
             (_, Some(delimiter)) => Encoder::Table(TableWriter::new(delimiter, article)),
             (_, None) => Encoder::Ndjson { article, evidence },
