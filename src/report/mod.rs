@@ -1,6 +1,6 @@
 //! The HTML report of a run over files: an overview of all groups that unfolds into texts side by side.
 //!
-//! During the run, [`Report::add`] collects pairs, never their texts. At the end, [`Report::add_clusters`] takes the groups
+//! During the run, `Report::add` collects pairs, never their texts. At the end, `Report::add_clusters` takes the groups
 //! from the state, and `texts` reads the texts again from their files; articles from a pipe are kept in memory up to a
 //! limit. `page` puts all of it into one file as JSON (`data`), which `page.js` shows.
 

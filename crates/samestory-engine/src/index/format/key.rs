@@ -7,7 +7,7 @@
 //! | family | key | value |
 //! |--------|-----|-------|
 //! | `docs:<lang>` | number | document |
-//! | `bands:<lang>` | u32 segment · u64 bucket · -number, of the row's last posting | sorted postings, see [`super::segment`] |
+//! | `bands:<lang>` | u32 segment · u64 bucket · -number, of the row's last posting | sorted postings, see `segment.rs` |
 //! | `bands:<lang>` | u32 segment · eight bytes 0xff · u64 n | the n-th part of the segment's filter |
 //! | `ids` | u16 length of id · id · language | number, 8 bytes big-endian |
 //! | `ids` | u16 length of id · id · 0 | residence: no language has an empty code |
@@ -18,7 +18,7 @@
 //! | `meta` | `position` | progress |
 //! | `meta` | `changelog` | next changelog offset, 8 bytes big-endian: of this copy, not of the log |
 //! | `meta` | `format` | what the store was made with: of this copy too |
-//! | `meta` | `segment` · language · u32 segment | what the segment covers, see [`super::segment`]: of this copy too |
+//! | `meta` | `segment` · language · u32 segment | what the segment covers, see `segment.rs`: of this copy too |
 //! | `meta` | `removed` · language · number / 4096 | documents without postings in segments: of this copy too |
 //!
 //! The postings of a document follow from its fingerprint. Where they are read as rows, in dumps and checks, their key is
