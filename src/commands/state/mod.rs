@@ -213,7 +213,7 @@ struct CheckCorpusArgs {
     quiet: bool,
 }
 
-/// What an export looks like.
+/// Format of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum ExportFormat {
     /// One JSON object per document

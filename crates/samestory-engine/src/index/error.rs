@@ -16,7 +16,7 @@ pub enum StoreError {
     Corrupt {
         /// Which store.
         place: String,
-        /// What is damaged.
+        /// The damage.
         detail: String,
     },
     /// Created with other settings or by another version: refuse to start. Nothing was modified.
