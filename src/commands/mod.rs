@@ -370,14 +370,14 @@ pub(crate) enum Failure {
     Reset(#[from] samestory::kafka::admin::reset::ResetError),
     #[cfg(feature = "kafka")]
     #[error(
-        "no settings with the hash {0} are known: the current ones have another hash, and {1} does not list it; a stage without Write on that topic cannot record its settings"
+        "no settings with the hash {0} are known: not the current ones, and {1} has none; a stage without Write on that topic notes none"
     )]
     NoSuchConfig(String, String),
     #[cfg(feature = "kafka")]
     #[error(transparent)]
     Erase(#[from] samestory::kafka::tools::erase::EraseError),
     #[cfg(feature = "kafka")]
-    #[error("name the dead letters with --reason, --at, --since or --key, or use --all")]
+    #[error("say which dead letters: --reason, --at, --since or --key, or --all")]
     ReplayWhat,
     #[cfg(feature = "kafka")]
     #[error("cannot read the ids in {}", path.display())]

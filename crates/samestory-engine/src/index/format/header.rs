@@ -1,4 +1,4 @@
-//! The header of a store: the settings it was created with. A store with any other header is refused by name.
+//! The header of a store: what it was created with. A store with any other header is refused by name.
 //!
 //! Opening a store compares the stored [`Format`] with the configured one. Every mismatch becomes a
 //! [`StoreError`] that names both values and the command that resolves it.
@@ -7,7 +7,7 @@
 //! |------:|-------|
 //! | 1 | format version, 3: the tables in [`super::key`] and [`super::value`] |
 //! | 1 | fingerprint scheme |
-//! | 1 | 1 while its postings are being rebuilt, else 0 |
+//! | 1 | 1 while its postings are being made anew, else 0 |
 //! | optional 4 | partition of the changelog; nothing where it keeps its own log |
 //! | optional: optional text, optional 16 | the changelog's cluster id and topic id |
 //! | 1, optional 2 · 2, 1, 1, 4 | default posting: MinHash bands · rows, SimHash bands, samples, shortest |
@@ -23,18 +23,18 @@ use crate::index::{Durability, StoreError};
 /// The format version of a store. A number is never reused.
 pub const VERSION: u8 = 3;
 
-/// The settings that a store was created with.
+/// What a store was created with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
     /// The number of its fingerprint scheme.
     pub scheme: u8,
-    /// How it is restored after a crash.
+    /// What restores it after a crash.
     pub ahead: Durability,
     /// The identity of the changelog topic; `None` if there is no changelog.
     pub changelog: Option<TopicIdentity>,
     /// The index schemes of its documents.
     pub postings: IndexSchemes,
-    /// True while its postings are being rebuilt; until then they must not be read.
+    /// Whether its postings are being rebuilt; until that is done they must not be read.
     pub rebanding: bool,
 }
 
