@@ -53,7 +53,7 @@ struct FilterArgs {
     /// Only letters with this reason, for example no-body; repeatable
     #[arg(long, value_name = "REASON")]
     reason: Vec<String>,
-    /// Only the letter at this place of the dead-letter topic; repeatable
+    /// Only the letter at this position of the dead-letter topic; repeatable
     #[arg(long, value_name = "PARTITION:OFFSET", value_parser = place)]
     at: Vec<(i32, i64)>,
     /// Only letters with this timestamp or a later one
@@ -173,7 +173,7 @@ fn line(letter: &DeadLetter) -> String {
         letter.offset,
         printable(&letter.reason),
         printable(letter.key.as_deref().unwrap_or("(no key)")),
-        printable(&from.unwrap_or_else(|| "an unknown place".to_owned())),
+        printable(&from.unwrap_or_else(|| "an unknown position".to_owned())),
         printable(&letter.message),
     )
 }

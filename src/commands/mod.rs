@@ -82,7 +82,7 @@ On Kafka:
   samestory schemas check                        compare the schema registry with the settings
   samestory pause --why upgrade                  stop reading; samestory resume continues
   samestory reconcile                            prove that every record was published exactly once
-  samestory dead-letters list                    what could not be judged, and why
+  samestory dead-letters list                    show records that could not be judged, and why
   samestory erase a17                            delete an article everywhere, and prove it
   samestory webhook run                          deliver verdicts to an HTTP server
   samestory generation end                       let the new state generation publish
@@ -91,7 +91,8 @@ Exit codes:
   0  success
   1  an input could not be read or is not text, too much of it was refused, or a state is damaged
   2  the command line or the settings are wrong
-  3  with compare --exit-code: the texts are not the same";
+  3  with compare --exit-code: the texts are not the same
+  130  with file: interrupted by Ctrl-C";
 
 /// Finds articles that repeat the text of an earlier article
 #[derive(Parser)]

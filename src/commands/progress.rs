@@ -248,7 +248,7 @@ fn fix(reason: DeadLetterReason, refusals: &Refusals) -> &'static str {
         DeadLetterReason::Undecodable if refusals.encoding => {
             "name the encoding with --encoding, for example --encoding windows-1252"
         }
-        DeadLetterReason::Undecodable => "mend these lines, or name the format with --format",
+        DeadLetterReason::Undecodable => "fix these lines, or name the format with --format",
         DeadLetterReason::TooDeep | DeadLetterReason::LongNumber => {
             "consumers could not parse them; flatten them at the source"
         }

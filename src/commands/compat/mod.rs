@@ -67,7 +67,7 @@ Examples:
     Simhash {
         #[command(flatten)]
         input: Input,
-        /// Whose SimHash
+        /// System whose SimHash is printed
         #[arg(long, value_enum, default_value = "ascii")]
         kind: SimhashKind,
         /// With --kind txtfp: each occurrence of a token votes, or each token once
@@ -87,7 +87,7 @@ Examples:
     Minhash {
         #[command(flatten)]
         input: Input,
-        /// Whose MinHash
+        /// System whose MinHash is printed
         #[arg(long, value_enum, default_value = "fnv")]
         kind: MinhashKind,
         /// With --kind txtfp: lanes of a signature
@@ -108,8 +108,8 @@ Example:
     },
     /// Check each article against the earlier ones, as the recap worker does
     #[command(after_help = "\
-MinHash over five characters with XXH3, in the bands nearest to 0.5 at the threshold. An article that is no duplicate is
-remembered for the rest of the run.
+MinHash over five characters with XXH3, in the bands nearest to 0.5 at the threshold. An article that is not a duplicate
+is remembered for the rest of the run.
 
 Examples:
   samestory compat duplicates articles.ndjson
@@ -123,7 +123,7 @@ Examples:
     },
     /// Measure MinHash variance, SimHash recall and prefix screening on articles
     #[command(after_help = "\
-Copies of each article are planted with a share of the words replaced. Labelled pairs beside a file (docs/labelled-data.md) are
+The command makes copies of each article in which a fraction of the words is replaced. Labelled pairs beside a file (docs/labelled-data.md) are
 measured as well.
 
 Examples:

@@ -1,5 +1,5 @@
-//! `samestory state check-corpus`: judges every document of a state again, among the earlier ones, and reports what is
-//! suspicious. Nothing is changed.
+//! `samestory state check-corpus`: judges every document of a state again, among the earlier ones, and reports verdicts
+//! that would differ, documents that do not find themselves, and hot buckets. Nothing is changed.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};

@@ -1,4 +1,4 @@
-//! `samestory state pairs`: every pair of documents in a state whose similarity reaches a line. Documents are visited by language
+//! `samestory state pairs`: every pair of documents in a state from a similarity on. Documents are visited by language
 //! and number, and each is compared with the earlier documents that share a bucket with it, so memory does not grow with the
 //! state and every pair is listed once, under its newer document.
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::{Failure, PairsArgs};
 
-/// Where to go on: the first document that is examined again.
+/// Where to continue: the first document that is examined again.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 struct Place {
     language: Lang,
