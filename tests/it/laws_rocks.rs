@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use samestory_engine::index::{
-    Attestor, Budget, Change, Durability, IndexScheme, IndexSchemes, Order, Rocks, RocksOptions, Rows, Store,
+    Attestor, Budget, Change, Durability, IndexScheme, IndexSchemes, Order, Rocks, RocksOptions, Store,
     StoreError, View, verify,
 };
 use samestory_engine::model::DocumentNumber;

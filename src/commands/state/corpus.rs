@@ -9,7 +9,7 @@ use samestory::config::Config;
 use samestory::files::thousands;
 use samestory::terminal::progress_bar::ProgressBar;
 use samestory_engine::engine::{Candidate, Engine};
-use samestory_engine::index::{Budget, Document, RocksReader, Rows, View};
+use samestory_engine::index::{Budget, Document, RocksReader, View};
 use samestory_engine::model::{Lang, VerdictKind};
 use serde_json::json;
 

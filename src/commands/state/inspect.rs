@@ -10,7 +10,7 @@ use samestory::files::thousands;
 use samestory_engine::fingerprint::config_hash;
 use samestory_engine::index::{
     Budget, BusPosition, Durability, Family, FilePath, FilePosition, FileProgress, Format, Inspection, Order,
-    RocksReader, Rows, Span, TopicIdentity, VERSION, View,
+    RocksReader, Span, TopicIdentity, VERSION, View,
 };
 use samestory_engine::model::Lang;
 use samestory_engine::text::language;

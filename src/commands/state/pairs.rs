@@ -11,7 +11,7 @@ use samestory::config::Config;
 use samestory::files::thousands;
 use samestory::terminal::progress_bar::ProgressBar;
 use samestory_engine::engine::{Engine, Prepared};
-use samestory_engine::index::{Budget, Document, RocksReader, Rows, View};
+use samestory_engine::index::{Budget, Document, RocksReader, View};
 use samestory_engine::model::{DocumentNumber, Lang, LanguageSource};
 use serde::Deserialize;
 use serde_json::{Value, json};

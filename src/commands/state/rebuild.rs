@@ -7,9 +7,7 @@ use std::path::Path;
 
 use samestory::config::Config;
 use samestory::files::thousands;
-use samestory_engine::index::{
-    Budget, Format, Rebanded, Rocks, RocksOptions, RocksReader, Rows, StoreError, View,
-};
+use samestory_engine::index::{Budget, Format, Rebanded, Rocks, RocksOptions, RocksReader, StoreError, View};
 use samestory_engine::model::Lang;
 
 use super::recovery_hints::{Damage, StateOrigin, recovery_hints};

@@ -23,7 +23,7 @@ use crate::metrics;
 use crate::status::StatusBoard;
 use samestory_engine::engine::{Decided, Engine, Output, Plan};
 use samestory_engine::index::{
-    BusPosition, Change, Rows, Store, StoreError, StoreRegistry, TopicName, View, WriteSet,
+    BusPosition, Change, Store, StoreError, StoreRegistry, TopicName, View, WriteSet,
 };
 use samestory_engine::model::{EventTime, Lang};
 

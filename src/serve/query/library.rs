@@ -19,7 +19,7 @@ use crate::config::{Config, Mode, home};
 use crate::formats::{Event, json as articles};
 use crate::serve::problem::ProblemDetails;
 use samestory_engine::engine::{Candidate, Judged, Prepared};
-use samestory_engine::index::{Document, Order, Rows, Snapshot, StoreError, StoreRegistry, View};
+use samestory_engine::index::{Document, Order, Snapshot, StoreError, StoreRegistry, View};
 use samestory_engine::model::Flag;
 use samestory_engine::model::{
     ArticleId, ClusterId, DocumentNumber, EventTime, Fraction, Lang, LanguageSource, Position, VerdictKind,

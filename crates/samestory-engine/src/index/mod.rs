@@ -29,8 +29,8 @@ pub use format::header::{Format, VERSION};
 pub use format::key::{ChangeKey, Family, Overdue};
 pub use memory::Memory;
 pub use memory_shares::{MemoryShares, all_filter_bytes};
-pub use read::rows::{Order, PostingList, PostingLists, Rows, Span, Visit};
-pub use read::view::{Row, View};
+pub use read::rows::{Order, PostingList, PostingLists, Row, Span, Visit};
+pub use read::view::View;
 pub use record::{
     BuiltWith, BusPosition, Cluster, Counters, Document, FileBeginning, FilePath, FilePosition, FileProgress,
     Hosts, Judgement, OutputTopic, PairList, Progress, Residence, Retention, TopicIdentity, TopicName, Vote,

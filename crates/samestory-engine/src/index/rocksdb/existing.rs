@@ -15,7 +15,7 @@ use super::postings::upkeep::Damage;
 use super::{RocksReader, failure};
 use crate::fingerprint::Scheme;
 use crate::index::format::key::Family;
-use crate::index::read::rows::{Order, Rows, Span};
+use crate::index::read::rows::{Order, Span};
 use crate::index::read::view::View;
 use crate::index::{Durability, Format, IndexScheme, IndexSchemes, SimHashBands, StoreError};
 use crate::model::Lang;

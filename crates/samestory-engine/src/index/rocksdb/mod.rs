@@ -34,7 +34,8 @@ use crate::model::{ArticleId, DocumentNumber, Lang};
 
 use super::format::key;
 use super::format::key::Family;
-use super::read::rows::{Order, PostingLists, Rows, Span, Visit};
+use super::read::rows::{Order, PostingLists, Span, Visit};
+use super::read::view::View;
 use super::record::Document;
 use super::scheme::IndexSchemes;
 use super::write_set::change::Change;
@@ -401,7 +402,7 @@ pub fn check_room(directory: &Path) -> Result<(), StoreError> {
     }
 }
 
-impl Rows for Rocks {
+impl View for Rocks {
     fn place(&self) -> &str {
         self.reader.place()
     }

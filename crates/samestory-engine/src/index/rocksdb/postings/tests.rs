@@ -10,7 +10,7 @@ use crate::index::format::key::Family;
 use crate::index::rocksdb::maintenance::upkeep::tests::{document, empty_store, temporary};
 use crate::index::rocksdb::{Opened, Rocks, RocksOptions};
 use crate::index::{
-    Change, Durability, Memory, Order, Row, Rows, Span, Store, StoreError, View, all_filter_bytes, verify,
+    Change, Durability, Memory, Order, Row, Span, Store, StoreError, View, all_filter_bytes, verify,
 };
 use crate::model::{ArticleId, DocumentNumber, Lang};
 use crate::text::language::LANGUAGES;

@@ -22,7 +22,8 @@ use crate::index::format::key::Family;
 use crate::index::format::segment::{
     Coverage, Posting, coverage_key, decode_coverage, decode_row_key, last_number,
 };
-use crate::index::read::rows::{Order, Rows, Span, decode_own};
+use crate::index::read::rows::{Order, Span, decode_own};
+use crate::index::read::view::View;
 use crate::index::rocksdb::{Opened, RocksReader};
 use crate::index::{DecodeError, StoreError};
 use crate::model::{DocumentNumber, Lang};
