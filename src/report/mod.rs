@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::value::RawValue;
 
-use samestory_engine::engine::{Engine, Output, Plan};
+use samestory_engine::engine::{Engine, Output};
 use samestory_engine::index::{StoreError, View};
 use samestory_engine::model::{
     ArticleId, ClusterId, ClusterRecord, Contribution, Flag, Fraction, Lang, MatchType, Position,
@@ -124,25 +124,22 @@ impl Report {
         }
     }
 
-    /// Adds the verdicts of a batch that has been applied to `state`.
+    /// Adds the verdict of a record, if it has one, once its batch has been applied to `state`.
     pub(crate) fn add(
         &mut self,
-        plan: &Plan,
-        articles: &[Option<Box<RawValue>>],
+        outputs: &[Output],
+        article: Option<&RawValue>,
         state: &impl View,
     ) -> Result<(), StoreError> {
-        for (decided, article) in plan.decided.iter().zip(articles) {
-            let tagged = decided.outputs.iter().find_map(|output| match output {
-                Output::Tagged(tagged) => Some(tagged),
-                _ => None,
-            });
-            let Some(tagged) = tagged else { continue };
-            if let Some(article) = article {
-                self.kept.keep(&tagged.input, article);
-            }
-            self.add_tagged(tagged, state)?;
+        let tagged = outputs.iter().find_map(|output| match output {
+            Output::Tagged(tagged) => Some(tagged),
+            _ => None,
+        });
+        let Some(tagged) = tagged else { return Ok(()) };
+        if let Some(article) = article {
+            self.kept.keep(&tagged.input, article);
         }
-        Ok(())
+        self.add_tagged(tagged, state)
     }
 
     fn add_tagged(&mut self, tagged: &Verdict, state: &impl View) -> Result<(), StoreError> {
