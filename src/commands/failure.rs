@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[cfg(feature = "kafka")]
 use samestory::config::Config;
 use samestory::config::ConfigError;
-use samestory::files::RunError;
+use samestory::files::FileRunError;
 #[cfg(feature = "http")]
 use samestory::serve::HttpError;
 use samestory_engine::index::StoreError;
@@ -34,7 +34,7 @@ pub(crate) enum Failure {
     #[error("cannot write to standard output")]
     Output(#[from] io::Error),
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] FileRunError),
     #[error(transparent)]
     Labelled(#[from] LabelledError),
     #[error(transparent)]
@@ -183,7 +183,7 @@ impl Failure {
             | Failure::CompatBanding(_)
             | Failure::State(state::StateError::NotATime(_) | state::StateError::Future(_))
             | Failure::OutputFormat(_)
-            | Failure::Run(RunError::Clash(_) | RunError::Whole) => 2,
+            | Failure::Run(FileRunError::Clash(_) | FileRunError::Whole) => 2,
             #[cfg(not(feature = "rocksdb"))]
             Failure::NoState => 2,
             #[cfg(not(all(feature = "kafka", feature = "http")))]
@@ -260,7 +260,7 @@ impl Failure {
     pub(crate) fn is_broken_pipe(&self) -> bool {
         match self {
             Failure::Output(error) => error.kind() == io::ErrorKind::BrokenPipe,
-            Failure::Run(RunError::Sink(error)) => error.is_broken_pipe(),
+            Failure::Run(FileRunError::Sink(error)) => error.is_broken_pipe(),
             _ => false,
         }
     }

@@ -264,7 +264,7 @@ Example:
 
 /// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum AnswerFormat {
     /// One JSON value, for programs
     Json,
     /// Text, for people

@@ -4,7 +4,7 @@
 use samestory_engine::engine::Engine;
 use samestory_engine::index::View;
 
-use super::RunError;
+use super::FileRunError;
 use super::output_file::OutputFile;
 use super::output_format::{ClusterEncoder, OutputFormat};
 
@@ -16,15 +16,15 @@ pub(super) fn write(
     state: &impl View,
     mut file: OutputFile,
     format: OutputFormat,
-) -> Result<(), RunError> {
+) -> Result<(), FileRunError> {
     let mut encoder = ClusterEncoder::new(format);
     let mut lines = Vec::new();
-    let encode = |error| RunError::Encode { error };
-    let mut outcome: Result<(), RunError> = Ok(());
+    let encode = |error| FileRunError::Encode { error };
+    let mut outcome: Result<(), FileRunError> = Ok(());
     engine.each_cluster(state, &mut |cluster| {
         outcome = encoder.add(&cluster, &mut lines).map_err(encode);
         if lines.len() >= WRITE_BYTES && outcome.is_ok() {
-            outcome = file.add(&lines).map(|_| ()).map_err(RunError::from);
+            outcome = file.add(&lines).map(|_| ()).map_err(FileRunError::from);
             lines.clear();
         }
         outcome.is_ok()

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::formats::Owner;
 use crate::formats::fields::Fields;
 
-use super::job::{Job, RunError};
+use super::job::{FileRunError, Job};
 use super::output_file::OutputFile;
-use super::output_format::{Encoder, InputColumn, Kind, OutputFormat};
+use super::output_format::{ColumnKind, Encoder, InputColumn, OutputFormat};
 use super::read_as::{LOOKED_AT, ReadAs};
-use super::records::{Format, Records};
+use super::records::{FileFormat, Records};
 use super::source::Source;
 use super::stage::InputSpec;
 
@@ -25,7 +25,7 @@ pub(super) struct FileColumns {
 }
 
 /// Reads the header, or the first records, of every input that is a file. An output with columns has all of them.
-pub(super) fn columns_of_files(reading: &InputSpec) -> Result<FileColumns, RunError> {
+pub(super) fn columns_of_files(reading: &InputSpec) -> Result<FileColumns, FileRunError> {
     let mut columns = FileColumns { is_all: true, ..FileColumns::default() };
     let mut ids: Vec<Option<String>> = Vec::new();
     for source in &reading.sources {
@@ -55,7 +55,7 @@ impl FileColumns {
             match self.columns.iter_mut().find(|known| known.name == column.name) {
                 None => self.columns.push(column.clone()),
                 // Inputs that disagree have only the text of a value in common.
-                Some(known) if known.kind != column.kind => known.kind = Kind::Text,
+                Some(known) if known.kind != column.kind => known.kind = ColumnKind::Text,
                 Some(_) => {}
             }
         }
@@ -68,15 +68,15 @@ pub(super) fn continue_columns(
     output: &OutputFile,
     known: &FileColumns,
     encoder: &mut Encoder,
-) -> Result<(), RunError> {
+) -> Result<(), FileRunError> {
     let (Some(path), true) = (&job.output, output.length > 0) else { return Ok(()) };
     let mut reading = InputSpec::new(Vec::new(), Fields::default(), Owner::default(), job.reading.limit);
-    reading.format = Some(if job.to == OutputFormat::Tsv { Format::Tsv } else { Format::Csv });
+    reading.format = Some(if job.to == OutputFormat::Tsv { FileFormat::Tsv } else { FileFormat::Csv });
     let (records, _) = Records::open(&Source::File(path.clone()), &reading, &Arc::default())?;
     let mut expected = Encoder::new(job.to, job.article, job.evidence);
     expected.set_columns(&known.columns, known.id.as_deref(), true);
     if records.columns().map(<[String]>::to_vec) != expected.column_names() {
-        return Err(RunError::OtherColumns(path.clone()));
+        return Err(FileRunError::OtherColumns(path.clone()));
     }
     *encoder = expected;
     Ok(())

@@ -1,5 +1,5 @@
 //! A run as its caller describes it ([`Job`]), what the caller hears of it ([`Watch`]), and why it may end early
-//! ([`RunError`]). [`super::run`] carries it out.
+//! ([`FileRunError`]). [`super::run`] carries it out.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -108,7 +108,7 @@ pub trait Watch {
 
 /// Why a run ended early. The lines written until then are valid.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub enum FileRunError {
     /// An input cannot be opened.
     #[error(transparent)]
     Source(#[from] SourceError),

@@ -47,7 +47,7 @@ use crate::formats::json;
 use samestory_engine::engine::{Batch, Engine, Incoming, Output, Preparer};
 use samestory_engine::index::{Change, FileProgress, Store};
 
-use crate::report::Report;
+use crate::report::HtmlReport;
 use columns::{FileColumns, columns_of_files, continue_columns};
 use output_file::OutputFile;
 use output_format::Encoder;
@@ -57,16 +57,16 @@ use stage::{NextChunk, PreparedChunk, PreparedRecord, Stage};
 pub use clash::ClashError;
 pub use control::set_stream_time;
 pub use encoding::TextEncoding;
-pub use job::{Job, Only, RunError, Watch, letter_line};
+pub use job::{FileRunError, Job, Only, Watch, letter_line};
 pub use output_format::{OutputFormat, OutputFormatError, VERDICT_COLUMNS};
 pub use pairs::{PairsError, read_pairs};
 pub use read_as::ReadAs;
-pub use records::Format;
+pub use records::FileFormat;
 pub use replace::{WholeFile, for_output};
 pub use sink::SinkError;
 pub use source::{Source, SourceError};
 pub use stage::{InputSpec, each_record};
-pub use summary::{Counts, Refusals, Summary, thousands};
+pub use summary::{Refusals, Summary, VerdictCounts, thousands};
 
 /// Verdicts per sync. Syncing a file takes milliseconds, a verdict tens of microseconds.
 const SYNC_EVERY: usize = 1024;
@@ -85,14 +85,14 @@ pub fn run(
     engine: &Engine,
     preparer: Preparer,
     state: &mut impl Store,
-    report: Option<&mut Report>,
+    report: Option<&mut HtmlReport>,
     watch: &mut dyn Watch,
-) -> Result<Summary, RunError> {
+) -> Result<Summary, FileRunError> {
     for source in &job.reading.sources {
         source.check()?;
     }
     if job.reading.sources.iter().filter(|source| matches!(source, Source::Pipe)).count() > 1 {
-        return Err(RunError::Pipes);
+        return Err(FileRunError::Pipes);
     }
     job.refuse_clashes()?;
     let mut before = state.progress()?;
@@ -101,7 +101,7 @@ pub fn run(
     let files = resume::identify(job, &before)?;
     let mut encoder = Encoder::new(job.to, job.article, job.evidence);
     if job.state.is_some() && job.to.is_whole() {
-        return Err(RunError::Whole);
+        return Err(FileRunError::Whole);
     }
     let file_columns = if job.to.has_columns() { Some(columns_of_files(&job.reading)?) } else { None };
     let (mut sink, mut letters) = output_file::open(job, &before.files)?;
@@ -115,7 +115,7 @@ pub fn run(
     resume::register(state, &mut before, pairs.filter(|_| job.state.is_some()), &mut sink, letters.as_mut())?;
     let starts = resume::starts(&files);
     let judged_before = starts.iter().map(|start| start.skip).sum();
-    let mut run = Run {
+    let mut run = FileRun {
         job,
         engine,
         state,
@@ -142,7 +142,7 @@ pub fn run(
         Some(file) => clusters::write(engine, &*run.state, file, job.clusters_to),
         None => Ok(()),
     });
-    let Run { sink, letters, summary, mut encoder, .. } = run;
+    let FileRun { sink, letters, summary, mut encoder, .. } = run;
     if let Err(error) = outcome {
         let mut sink = sink;
         if job.to.is_whole() && sink.partial().is_some() {
@@ -156,7 +156,7 @@ pub fn run(
         return Err(error);
     }
     let mut end = Vec::new();
-    encoder.finish(&mut end).map_err(|error| RunError::Encode { error })?;
+    encoder.finish(&mut end).map_err(|error| FileRunError::Encode { error })?;
     sink.finish(&end)?;
     letters.map_or(Ok(()), |letters| letters.finish(&[]))?;
     let left_out = encoder.left_out();
@@ -174,11 +174,11 @@ struct Kept {
     original: Option<Vec<u8>>,
 }
 
-struct Run<'a, S> {
+struct FileRun<'a, S> {
     job: &'a Job,
     engine: &'a Engine,
     state: &'a mut S,
-    report: Option<&'a mut Report>,
+    report: Option<&'a mut HtmlReport>,
     files: Vec<Option<Identity>>,
     sink: OutputFile,
     encoder: Encoder,
@@ -187,13 +187,13 @@ struct Run<'a, S> {
     summary: Summary,
 }
 
-impl<S: Store> Run<'_, S> {
-    fn judge_all(&mut self, stage: &mut Stage, watch: &mut dyn Watch) -> Result<(), RunError> {
+impl<S: Store> FileRun<'_, S> {
+    fn judge_all(&mut self, stage: &mut Stage, watch: &mut dyn Watch) -> Result<(), FileRunError> {
         loop {
             if self.job.stop.load(Ordering::Relaxed) {
                 self.state.flush()?;
                 watch.interrupted(&self.summary, self.sink.partial());
-                return Err(RunError::Interrupted);
+                return Err(FileRunError::Interrupted);
             }
             let first = match stage.next(LOOK_UP) {
                 NextChunk::Ready(chunk) => *chunk,
@@ -226,7 +226,7 @@ impl<S: Store> Run<'_, S> {
     }
 
     /// One batch: plan, write, sync, apply.
-    fn judge(&mut self, ready: Vec<PreparedChunk>, watch: &mut dyn Watch) -> Result<(), RunError> {
+    fn judge(&mut self, ready: Vec<PreparedChunk>, watch: &mut dyn Watch) -> Result<(), FileRunError> {
         let mut batch = Batch::default();
         let mut records = Vec::new();
         let mut end = None;
@@ -247,7 +247,7 @@ impl<S: Store> Run<'_, S> {
                 if let (true, Incoming::DeadLetter(letter) | Incoming::Bodiless { refusal: letter, .. }) =
                     (self.job.strict, &item.incoming)
                 {
-                    end = Some(RunError::Strict(Box::new(letter.clone())));
+                    end = Some(FileRunError::Strict(Box::new(letter.clone())));
                     let judged = next - remaining + at as u64;
                     batch.files.inputs.extend(self.files[source].as_ref().map(|file| file.position(judged)));
                     break 'all;
@@ -285,7 +285,7 @@ impl<S: Store> Run<'_, S> {
                         if self.job.only.is_empty() || self.job.only.iter().any(|only| only.matches(tagged)) {
                             self.summary.written += 1;
                             let encoded = self.encoder.add(tagged, record.article.as_deref(), &mut lines);
-                            encoded.map_err(|error| RunError::Encode { error })?;
+                            encoded.map_err(|error| FileRunError::Encode { error })?;
                         }
                     }
                     Output::DeadLetter(letter) => {

@@ -36,7 +36,7 @@ pub enum OutputFormat {
 
 /// What the values of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     Text,
     #[cfg(feature = "parquet")]
     Integer,
@@ -50,7 +50,7 @@ pub(super) enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InputColumn {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ColumnKind,
 }
 
 /// A file name asks for a format that cannot be written.
@@ -266,7 +266,7 @@ impl Columns {
             row.resize(row.len() + self.article.len(), None);
             return row;
         };
-        let record = json::Record::of(raw);
+        let record = json::JsonRecord::from_raw(raw);
         for key in record.keys() {
             if self.left_out.len() < LEFT_OUT && !self.article.iter().any(|column| column.name == key) {
                 self.left_out.insert(key.to_owned());
@@ -336,11 +336,11 @@ impl ParquetWriter {
     fn table(&mut self) -> &mut ParquetTable {
         let columns = &self.columns;
         self.table.get_or_insert_with(|| {
-            let kinds = columns.own_id.then_some(Kind::Text).into_iter();
+            let kinds = columns.own_id.then_some(ColumnKind::Text).into_iter();
             let kinds = kinds.chain(columns.article.iter().map(|column| column.kind));
             let kinds = kinds.chain(VERDICT_COLUMNS.map(|name| match name {
-                "similarity" | "confidence" => Kind::Number,
-                _ => Kind::Text,
+                "similarity" | "confidence" => ColumnKind::Number,
+                _ => ColumnKind::Text,
             }));
             ParquetTable::new(columns.names().into_iter().zip(kinds).collect())
         })
@@ -402,7 +402,7 @@ impl ClusterEncoder {
             started: false,
             #[cfg(feature = "parquet")]
             parquet: (format == OutputFormat::Parquet).then(|| {
-                let kind = |name| if name == "size" { Kind::Integer } else { Kind::Text };
+                let kind = |name| if name == "size" { ColumnKind::Integer } else { ColumnKind::Text };
                 ParquetTable::new(CLUSTER_COLUMNS.map(|name| (name.to_owned(), kind(name))).into())
             }),
         }

@@ -16,7 +16,7 @@ use samestory_engine::index::{
     Change, FileBeginning, FilePath, FilePosition, FileProgress, PairList, Progress, Store,
 };
 
-use super::job::{Job, RunError};
+use super::job::{FileRunError, Job};
 use super::output_file::OutputFile;
 use super::pairs::PairsError;
 use super::source::{Source, SourceError};
@@ -84,7 +84,7 @@ pub(super) fn register(
     pairs: Option<PairList>,
     sink: &mut OutputFile,
     letters: Option<&mut OutputFile>,
-) -> Result<(), RunError> {
+) -> Result<(), FileRunError> {
     let letters = letters.map_or(Ok(None), OutputFile::registration)?;
     let new = FileProgress {
         outputs: sink.registration()?.into_iter().collect(),
@@ -116,7 +116,7 @@ pub(super) fn refuse_other_pairs(
 
 /// Looks up each source in the state's progress; None for what cannot be read again, and for all sources without a state
 /// directory.
-pub(super) fn identify(job: &Job, before: &Progress) -> Result<Vec<Option<Identity>>, RunError> {
+pub(super) fn identify(job: &Job, before: &Progress) -> Result<Vec<Option<Identity>>, FileRunError> {
     let mut names = BTreeSet::new();
     let mut files = Vec::new();
     for source in &job.reading.sources {
@@ -131,7 +131,7 @@ pub(super) fn identify(job: &Job, before: &Progress) -> Result<Vec<Option<Identi
         let file = Identity::find(path, before)
             .map_err(|error| SourceError::Unreadable { name: source.name(), error })?;
         if !names.insert(file.path().clone()) {
-            return Err(RunError::Twice(source.name()));
+            return Err(FileRunError::Twice(source.name()));
         }
         files.push(Some(file));
     }

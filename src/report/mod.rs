@@ -1,6 +1,6 @@
 //! The HTML report of a run over files: an overview of all groups that unfolds into texts side by side.
 //!
-//! During the run, `Report::add` collects pairs, never their texts. At the end, `Report::add_clusters` takes the groups
+//! During the run, `HtmlReport::add` collects pairs, never their texts. At the end, `HtmlReport::add_clusters` takes the groups
 //! from the state, and `texts` reads the texts again from their files; articles from a pipe are kept in memory up to a
 //! limit. `page` puts all of it into one file as JSON (`data`), which `page.js` shows.
 
@@ -104,7 +104,7 @@ pub struct About {
 
 /// Collects the pairs of a run, and renders them as an HTML page.
 #[derive(Debug)]
-pub struct Report {
+pub struct HtmlReport {
     groups: BTreeMap<ClusterId, ReportGroup>,
     related: Vec<ReportPair>,
     related_total: u64,
@@ -112,10 +112,10 @@ pub struct Report {
     kept: ReportTexts,
 }
 
-impl Report {
+impl HtmlReport {
     /// An empty report. If an input is standard input, its articles are kept for the page.
-    pub fn new(reading: &InputSpec) -> Report {
-        Report {
+    pub fn new(reading: &InputSpec) -> HtmlReport {
+        HtmlReport {
             groups: BTreeMap::new(),
             related: Vec::new(),
             related_total: 0,

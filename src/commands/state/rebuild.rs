@@ -10,7 +10,7 @@ use samestory::files::thousands;
 use samestory_engine::index::{Budget, Format, Rebanded, Rocks, RocksOptions, RocksReader, StoreError, View};
 use samestory_engine::model::Lang;
 
-use super::recovery_hints::{Damage, StateOrigin, recovery_hints};
+use super::recovery_hints::{StateDamage, StateOrigin, recovery_hints};
 use super::{Failure, RebuildArgs, StateError};
 use samestory::terminal::progress_bar::ProgressBar;
 
@@ -98,11 +98,11 @@ fn count(store: &RocksReader, bar: &mut ProgressBar) -> Result<BTreeMap<Lang, u6
 fn not_rebuilt(directory: &Path, error: StoreError, origin: &StateOrigin) -> Failure {
     let (why, damage) = match error {
         StoreError::Corrupt { place, detail } => {
-            (format!("state {place} is damaged: {detail}"), Damage::Corrupt)
+            (format!("state {place} is damaged: {detail}"), StateDamage::Corrupt)
         }
         StoreError::Foreign { place, what, found, expected, .. } => {
             let why = format!("state {place} was built with {what} {found}, and this program has {expected}");
-            (why, if what == "scheme" { Damage::OtherScheme } else { Damage::Corrupt })
+            (why, if what == "scheme" { StateDamage::OtherScheme } else { StateDamage::Corrupt })
         }
         other => return other.into(),
     };

@@ -38,8 +38,8 @@ pub use record::{
 };
 #[cfg(feature = "rocksdb")]
 pub use rocksdb::{
-    Blocks, Budget, Inspection, LanguageInspection, ReadLease, Rebanded, Registration, Rocks, RocksOptions,
-    RocksReader, Snapshot, StoreRegistry, Watch, check_room, destroy,
+    BlockReads, Budget, Inspection, LanguageInspection, ReadLease, Rebanded, Registration, Rocks,
+    RocksOptions, RocksReader, Snapshot, StoreRegistry, Watch, check_room, destroy,
 };
 pub use scheme::{IndexScheme, IndexSchemes, PostingKind, SimHashBands};
 pub use write_set::change::Change;
@@ -74,7 +74,7 @@ pub trait Store: View + Sized + Sync {
     /// The state could not be read. Close the store, open it again and replay.
     fn stage(&mut self, changes: &[Change]) -> Result<WriteSet, StoreError> {
         let mut overlay = Overlay::new(&*self);
-        changes.iter().try_for_each(|change| overlay.lay(change))?;
+        changes.iter().try_for_each(|change| overlay.stage(change))?;
         Ok(overlay.into_write_set())
     }
 

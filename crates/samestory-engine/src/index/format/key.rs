@@ -62,7 +62,7 @@ impl Family {
     pub const COMMON: [Family; 4] = [Family::Ids, Family::Expiry, Family::Clusters, Family::Meta];
 
     /// The two families of a language.
-    pub const fn of(language: Lang) -> [Family; 2] {
+    pub const fn of_language(language: Lang) -> [Family; 2] {
         [Family::Documents(language), Family::Bands(language)]
     }
 
@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn only_known_families_are_found_by_name() {
-        for family in Family::COMMON.into_iter().chain(Family::of(en())) {
+        for family in Family::COMMON.into_iter().chain(Family::of_language(en())) {
             assert_eq!(Family::from_name(&family.name()), Ok(family));
         }
         for stranger in ["default", "docs:xx", "docs", "ids:en", "bands:"] {

@@ -347,7 +347,7 @@ pub trait View {
     fn dump(&self) -> Result<Vec<Row>, StoreError> {
         let mut rows = Vec::new();
         let languages = self.languages();
-        for family in languages.into_iter().flat_map(Family::of).chain(Family::COMMON) {
+        for family in languages.into_iter().flat_map(Family::of_language).chain(Family::COMMON) {
             self.scan(family, &Span::all(), Order::Ascending, &mut |key, value| {
                 if family != Family::Meta || key == key::POSITION {
                     rows.push(Row { family: family.name(), key: key.to_vec(), value: value.to_vec() });

@@ -49,7 +49,7 @@ impl RocksReader {
         }
         // A crash can happen between the creation of a language's two column families.
         for language in reader.languages() {
-            for family in Family::of(language) {
+            for family in Family::of_language(language) {
                 reader.0.create(family, &options)?;
             }
         }
@@ -110,7 +110,7 @@ impl RocksReader {
     }
 
     /// Block cache hits and misses since the last call.
-    pub fn blocks(&self) -> super::Blocks {
+    pub fn blocks(&self) -> super::BlockReads {
         self.0.blocks.since()
     }
 

@@ -44,7 +44,7 @@ use super::write_set::pending::Pending;
 use super::{Attestor, Durability, Opening, Proven, Store, StoreError};
 
 pub use budget::Budget;
-pub use cache::blocks::Blocks;
+pub use cache::blocks::BlockReads;
 pub use maintenance::upkeep::{Inspection, LanguageInspection};
 pub use open::{RocksOptions, destroy};
 pub use postings::upkeep::{Rebanded, Watch};
@@ -236,7 +236,7 @@ impl Store for Rocks {
         self.opened().check_background()?;
         let opened = &self.reader.0;
         self.upkeep.check(opened).map_err(|error| opened.forget_damaged(error))?;
-        for family in Family::of(language) {
+        for family in Family::of_language(language) {
             self.opened().create(family, &self.opened().options)?;
         }
         Ok(())
@@ -252,7 +252,7 @@ impl Store for Rocks {
 
     fn stage(&mut self, changes: &[Change]) -> Result<WriteSet, StoreError> {
         let mut overlay = Overlay::new(&*self);
-        let staged = changes.iter().try_for_each(|change| overlay.lay(change));
+        let staged = changes.iter().try_for_each(|change| overlay.stage(change));
         staged.map(|()| overlay.into_write_set()).map_err(|error| self.broken.get_or_insert(error).clone())
     }
 
@@ -310,7 +310,7 @@ impl Opened {
 
     /// The existing column families: the common ones, then two for each language.
     fn families(&self) -> Vec<Family> {
-        let languages = self.languages().into_iter().flat_map(Family::of);
+        let languages = self.languages().into_iter().flat_map(Family::of_language);
         Family::COMMON.into_iter().chain(languages).filter(|&family| self.family(family).is_some()).collect()
     }
 

@@ -88,7 +88,7 @@ pub(super) fn open(directory: &Path, options: &RocksOptions) -> Result<Opened, S
     drop(meta);
     // A crash can happen between the creation of a language's two column families.
     for language in opened.languages() {
-        for family in Family::of(language) {
+        for family in Family::of_language(language) {
             opened.create(family, options)?;
         }
     }

@@ -85,7 +85,7 @@ impl<'a, B: View + ?Sized> Overlay<'a, B> {
     ///
     /// # Errors
     /// The current value of the key could not be read; the change is not staged.
-    pub fn lay(&mut self, change: &Change) -> Result<(), StoreError> {
+    pub fn stage(&mut self, change: &Change) -> Result<(), StoreError> {
         match change {
             Change::Document(document) => {
                 self.stage_document(document.language, &document.id, Some(document))?

@@ -58,7 +58,7 @@ impl RocksReader {
         let format = self.format()?.map(|bytes| Format::decode(&bytes)).transpose();
         let format = format.map_err(|error| self.damage(Family::Meta, "format", &error))?;
         let languages = View::languages(self).into_iter().map(|language| {
-            let [documents, bands] = Family::of(language);
+            let [documents, bands] = Family::of_language(language);
             let (counted, all) =
                 (self.documents_of(language)?, self.count(Family::Expiry, &key::language_prefix(language))?);
             let (segments, postings) =

@@ -498,7 +498,7 @@ impl Opened {
     /// Removes all postings; [`Opened::load_postings`] builds them again.
     pub(crate) fn drop_postings(&self) -> Result<(), StoreError> {
         for language in self.languages() {
-            let [_, bands] = Family::of(language);
+            let [_, bands] = Family::of_language(language);
             if self.family(bands).is_some() {
                 self.db.drop_cf(&bands.name()).map_err(|error| self.failure(&error))?;
             }
