@@ -1,5 +1,5 @@
 //! `samestory file`: turns its arguments into a [`Job`], runs it over a store in memory or in a directory, and reports progress.
-//! Every output path is checked before anything is opened for writing.
+//! The run itself, and where it resumes, is in `samestory::files`. Every output path is checked before anything is opened for writing.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

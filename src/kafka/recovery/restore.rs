@@ -1,5 +1,6 @@
-//! Opens a partition's store and begins to restore it from its changelog; `replay` continues. Opening a store never wipes
-//! it: a store is quarantined and rebuilt from zero for four [causes](Cause) only, and each is logged as an error.
+//! Opens a partition's store and begins to restore it to the high watermark of its changelog, which it reads before anything
+//! else; `replay` continues. Opening a store never wipes it: a store is quarantined and rebuilt from zero for four
+//! [causes](Cause) only, and each is logged as an error.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

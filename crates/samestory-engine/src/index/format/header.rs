@@ -7,7 +7,7 @@
 //! |------:|-------|
 //! | 1 | format version, 3: the tables in [`super::key`] and [`super::value`] |
 //! | 1 | fingerprint scheme |
-//! | 1 | 1 while its postings are being made anew, else 0 |
+//! | 1 | 1 while its postings are being rebuilt, else 0 |
 //! | optional 4 | partition of the changelog; nothing where it keeps its own log |
 //! | optional: optional text, optional 16 | the changelog's cluster id and topic id |
 //! | 1, optional 2 · 2, 1, 1, 4 | default posting: MinHash bands · rows, SimHash bands, samples, shortest |
