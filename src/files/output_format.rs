@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::formats::fields::{Shape, Value};
 use crate::formats::json;
-use samestory_engine::model::{ClusterRecord, Verdict};
+use samestory_engine::model::Verdict;
 
 #[cfg(feature = "parquet")]
 use super::columnar::ParquetTable;
@@ -106,7 +106,7 @@ impl OutputFormat {
     }
 
     /// The delimiter of a text table.
-    fn delimiter(self) -> Option<u8> {
+    pub(super) fn delimiter(self) -> Option<u8> {
         match self {
             OutputFormat::Csv => Some(b','),
             OutputFormat::Tsv => Some(b'\t'),
@@ -359,7 +359,7 @@ impl ParquetWriter {
 }
 
 /// Writes one row; a value with a delimiter, a quote or a line break is quoted (RFC 4180).
-fn write_row<'a>(values: impl Iterator<Item = &'a str>, delimiter: u8, out: &mut Vec<u8>) {
+pub(super) fn write_row<'a>(values: impl Iterator<Item = &'a str>, delimiter: u8, out: &mut Vec<u8>) {
     for (at, value) in values.enumerate() {
         if at > 0 {
             out.push(delimiter);
@@ -380,85 +380,6 @@ fn write_row<'a>(values: impl Iterator<Item = &'a str>, delimiter: u8, out: &mut
         out.push(b'"');
     }
     out.push(b'\n');
-}
-
-/// The columns of a table of clusters: one row per member.
-const CLUSTER_COLUMNS: [&str; 9] =
-    ["cluster_id", "size", "canonical_id", "id", "match_type", "title", "host", "url", "published_at"];
-
-/// Writes clusters, one JSON object per line or one row per member.
-#[derive(Debug)]
-pub(super) struct ClusterEncoder {
-    delimiter: Option<u8>,
-    started: bool,
-    #[cfg(feature = "parquet")]
-    parquet: Option<ParquetTable>,
-}
-
-impl ClusterEncoder {
-    pub(super) fn new(format: OutputFormat) -> ClusterEncoder {
-        ClusterEncoder {
-            delimiter: format.delimiter(),
-            started: false,
-            #[cfg(feature = "parquet")]
-            parquet: (format == OutputFormat::Parquet).then(|| {
-                let kind = |name| if name == "size" { ColumnKind::Integer } else { ColumnKind::Text };
-                ParquetTable::new(CLUSTER_COLUMNS.map(|name| (name.to_owned(), kind(name))).into())
-            }),
-        }
-    }
-
-    /// The header, if the format has one and it is not written yet.
-    pub(super) fn header(&mut self, out: &mut Vec<u8>) {
-        if let (Some(delimiter), false) = (self.delimiter, std::mem::replace(&mut self.started, true)) {
-            write_row(CLUSTER_COLUMNS.into_iter(), delimiter, out);
-        }
-    }
-
-    /// The end of the file.
-    pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> std::io::Result<()> {
-        #[cfg(feature = "parquet")]
-        if let Some(parquet) = &mut self.parquet {
-            return parquet.finish(out);
-        }
-        self.header(out);
-        Ok(())
-    }
-
-    pub(super) fn add(&mut self, cluster: &ClusterRecord, out: &mut Vec<u8>) -> std::io::Result<()> {
-        if !self.is_table() {
-            json::write_cluster(cluster, out);
-            return Ok(());
-        }
-        self.header(out);
-        let (id, size, canonical) =
-            (cluster.id.to_string(), cluster.size.to_string(), cluster.canonical.to_string());
-        for member in &cluster.members {
-            let published = member.published_at.map(|time| time.to_string()).unwrap_or_default();
-            let text = |value: &'_ Option<String>| value.clone().unwrap_or_default();
-            let (title, host, url) = (text(&member.title), text(&member.host), text(&member.url));
-            let match_type = member.match_type.map(|kind| kind.as_str()).unwrap_or_default();
-            let values =
-                [&id, &size, &canonical, member.id.as_str(), match_type, &title, &host, &url, &published];
-            #[cfg(feature = "parquet")]
-            if let Some(parquet) = &mut self.parquet {
-                let row = values.map(|text: &str| (!text.is_empty()).then(|| text.to_owned()));
-                parquet.add(row.into(), out)?;
-            }
-            if let Some(delimiter) = self.delimiter {
-                write_row(values.into_iter(), delimiter, out);
-            }
-        }
-        Ok(())
-    }
-
-    fn is_table(&self) -> bool {
-        #[cfg(feature = "parquet")]
-        if self.parquet.is_some() {
-            return true;
-        }
-        self.delimiter.is_some()
-    }
 }
 
 #[cfg(test)]
