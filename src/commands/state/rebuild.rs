@@ -23,8 +23,8 @@ pub(super) fn run(args: &RebuildArgs, config: &Config) -> Result<(), Failure> {
         return report(args, &mut bar, "it is empty, so there is nothing to rebuild");
     };
     let origin = StateOrigin::read(&store);
-    let options = RocksOptions::new(config.postings.clone(), format.ahead, budget);
-    match Format::new(format.ahead, config.postings.clone()).accepts(&format.encode(), store.place()) {
+    let options = RocksOptions::new(config.postings.clone(), format.durability, budget);
+    match Format::new(format.durability, config.postings.clone()).accepts(&format.encode(), store.place()) {
         Ok(()) if args.force => {}
         Ok(()) => {
             return report(

@@ -21,7 +21,7 @@ impl StateOrigin {
         let format = store.format().ok().flatten().and_then(|bytes| Format::decode(&bytes).ok());
         let inputs = store.progress().unwrap_or_default().files.inputs;
         let files = inputs.keys().map(|path| path.as_str().to_owned()).collect();
-        StateOrigin { durability: format.map(|format| format.ahead), files }
+        StateOrigin { durability: format.map(|format| format.durability), files }
     }
 }
 

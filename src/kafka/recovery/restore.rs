@@ -195,7 +195,7 @@ impl Restorer {
     fn options(&self, partition: i32, here: &ClusterIds) -> RocksOptions {
         let changelog = (!FAULTS.has(Mutant::TopicIdIgnored)).then(|| here.changelog());
         RocksOptions {
-            ahead: Durability::Changelog { partition },
+            durability: Durability::Changelog { partition },
             changelog,
             most_rebuilt_at_open: MOST_REBUILT_AT_OPEN,
             ..self.options.clone()

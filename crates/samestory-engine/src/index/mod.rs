@@ -232,9 +232,9 @@ impl Opening {
 mod tests {
     use super::*;
 
-    fn memory(ahead: Durability) -> Memory {
+    fn memory(durability: Durability) -> Memory {
         let posting = IndexScheme { minhash: None, simhash: SimHashBands::None, samples: 0, shortest: 0 };
-        Memory::new(IndexSchemes::new(posting), ahead)
+        Memory::new(IndexSchemes::new(posting), durability)
     }
 
     #[test]

@@ -576,8 +576,8 @@ fn caught_up(
     partition: i32,
     changelog: &[Row],
 ) -> Result<Vec<StateRow>, StoreError> {
-    let ahead = Durability::Changelog { partition };
-    let options = RocksOptions::new(scene.config.postings.clone(), ahead, Budget::default());
+    let durability = Durability::Changelog { partition };
+    let options = RocksOptions::new(scene.config.postings.clone(), durability, Budget::default());
     let mut store = Rocks::open(directory, &options)?;
     let next = i64::try_from(store.changelog_next()?.unwrap_or(0)).unwrap();
     let rest: Vec<Change> = changelog

@@ -168,7 +168,7 @@ impl Rocks {
             Ok(batch)
         };
         let applying = opened.applying.lock().unwrap_or_else(PoisonError::into_inner);
-        opened.write(opened.options.ahead, make)?;
+        opened.write(opened.options.durability, make)?;
         opened.posting_tables.replace(tables);
         drop(applying);
         opened.note(&pending);
@@ -189,7 +189,7 @@ impl Rocks {
         let Some(at) = next.filter(|_| self.opened().options.position_beside_the_batch) else {
             return Ok(next);
         };
-        self.opened().write(self.opened().options.ahead, || {
+        self.opened().write(self.opened().options.durability, || {
             let mut batch = WriteBatch::default();
             batch.put_cf(&self.opened().existing(Family::Meta)?, key::CHANGELOG, at.to_be_bytes());
             Ok(batch)
@@ -243,11 +243,11 @@ impl Store for Rocks {
     }
 
     fn attestor(&mut self) -> Option<Attestor> {
-        self.opening.attestor(self.reader.0.options.ahead)
+        self.opening.attestor(self.reader.0.options.durability)
     }
 
     fn opened_with(&self) -> (Durability, u64) {
-        (self.opened().options.ahead, self.opening.number)
+        (self.opened().options.durability, self.opening.number)
     }
 
     fn stage(&mut self, changes: &[Change]) -> Result<WriteSet, StoreError> {

@@ -473,8 +473,8 @@ fn a_process_that_dies_at_any_step_of_freezing_leaves_a_store_that_opens() {
     let directory = temporary("dies");
     drop(std::fs::remove_dir_all(&directory));
     let (store, other) = empty_store("dies-options");
-    let ahead = Durability::Changelog { partition: 0 };
-    let options = RocksOptions { postings_in_memory: 100, ahead, ..store.opened().options.clone() };
+    let durability = Durability::Changelog { partition: 0 };
+    let options = RocksOptions { postings_in_memory: 100, durability, ..store.opened().options.clone() };
     drop(store);
     let mut rocks = Rocks::open(&directory, &options).unwrap();
     let attestor = rocks.attestor().unwrap();

@@ -458,7 +458,7 @@ impl Opened {
         if rows.is_empty() {
             return Ok(());
         }
-        self.write(self.options.ahead, || {
+        self.write(self.options.durability, || {
             let mut batch = WriteBatch::default();
             self.add_meta(&mut batch, &rows)?;
             Ok(batch)
