@@ -11,7 +11,7 @@ CORE := --release --no-default-features
 LABELLED := $(or $(DATA),$(SAMESTORY_DATA),../shared/data)
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo install test test-python test-clients test-brokers test-deploy test-pages test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-corpus bench-query bench-kafka bench-python quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo install test test-python test-clients test-brokers test-deploy test-pages test-semantic test-wasm test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-corpus bench-query bench-kafka bench-python quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -57,6 +57,13 @@ test-deploy: tools-deploy ## check the Helm chart, the image, the alerts and the
 test-pages: tools-pages ## check the HTML report in Chromium: two widths, light and dark, keyboard, axe-core (PICTURES=folder keeps the screenshots)
 	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory
 	@node dev/pages/check.mjs $(CARGO_TARGET_DIR)/core/release/samestory $(or $(PICTURES),$(CARGO_TARGET_DIR)/pages)
+
+test-semantic: tools-demo ## test sentence embeddings (crates/samestory-semantic): a workspace of its own, so that no other build compiles its hundred crates more
+	cd crates/samestory-semantic && export CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/semantic && cargo fmt --check \
+	  && cargo clippy --locked --all-targets -- -D warnings && cargo test --locked
+
+test-wasm: ## build the engine as WebAssembly, and compare texts in Chromium (examples/wasm; needs the target wasm32-unknown-unknown)
+	@dev/test-wasm
 
 test-image: tools-test ## run the steps of the Dockerfile and the commands of docker-compose.yml, without Docker
 	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && dev/image "$$work" \
