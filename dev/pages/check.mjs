@@ -85,6 +85,8 @@ for (const width of [1440, 390]) for (const scheme of ["light", "dark"]) {
   await page.reload();
   assert.equal((await shown(page))[0].title, "A wire report that sixty outlets carry", `${where}: the largest is first`);
   assert.ok((await shown(page))[0].cells.some(cell => cell.includes("wire")), `${where}: outlets come from the addresses`);
+  // A cluster names 32 outlets at most, and this one has 60.
+  assert.ok((await shown(page))[0].cells.includes("wire0.example, wire1.example and 30 or more others"), `${where}: ${(await shown(page))[0].cells}`);
   // A folded page is short, also on a phone.
   const height = await page.evaluate(() => document.documentElement.scrollHeight);
   assert.ok(height < (width < 500 ? 9000 : 4000), `${where}: ${height} pixels high`);

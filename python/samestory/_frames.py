@@ -77,6 +77,8 @@ def _check(names: Sequence[Any], text: str, id: str | None, title: str | None) -
     for name in (text, id, title):
         if name is not None and name not in names:
             raise KeyError(f"no column {name!r}; there are {', '.join(map(str, names))}")
+    if title == text:
+        raise ValueError("text= and title= name the same column")
     taken = [name for name in COLUMNS if name in names]
     if taken:
         raise ValueError(f"the frame has the column {taken[0]!r} already; drop or rename it first")
@@ -119,7 +121,7 @@ def _pandas(
         added["duplicate_of"] = pandas.Series(rows, index=index)
     else:
         # -1 takes the missing value.
-        taken = pandas.api.extensions.take(frame[id].array, rows.to_numpy(dtype="int64", na_value=-1), allow_fill=True)
+        taken = pandas.api.extensions.take(_nullable(pandas, frame[id].array), rows.to_numpy(dtype="int64", na_value=-1), allow_fill=True)
         added["duplicate_of"] = pandas.Series(taken, index=index)
     for name in ("similarity", "confidence"):
         added[name] = pandas.Series(columns.column(name), index=index, dtype="float64")
@@ -127,18 +129,33 @@ def _pandas(
     return frame.assign(**added)
 
 
+def _nullable(pandas: Any, ids: Any) -> Any:
+    """Whole numbers as pandas keeps them beside missing values. Else ``take`` makes floating-point numbers of them, which are
+    other ids from 2**53 on."""
+    if getattr(ids.dtype, "kind", "") in "iu" and pandas.api.types.is_integer_dtype(ids.dtype):
+        return pandas.array(ids, dtype="UInt64" if ids.dtype.kind == "u" else "Int64")
+    return ids
+
+
 def _judge_pandas(
     pandas: Any, frame: Any, text: str, title: str | None, min_confidence: float | None
 ) -> VerdictColumns:
     names = [text] if title is None else [text, title]
+
+    def by_row() -> VerdictColumns:
+        lists = [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in names]
+        return judge_texts(lists[0], lists[1] if title is not None else None, min_confidence)
+
     try:
         import pyarrow
     except ImportError:
         # Without pyarrow, pandas has no Arrow interface: its texts are Python objects anyway.
-        lists = [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in names]
-        return judge_texts(lists[0], lists[1] if title is not None else None, min_confidence)
+        return by_row()
     try:
         table = pyarrow.Table.from_pandas(frame[names], preserve_index=False)
+    except UnicodeEncodeError:
+        # A str may hold half a character, and Arrow's UTF-8 may not.
+        return by_row()
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
         raise TypeError(f"a column of texts holds something else: {error}") from None
     return judge_stream(table, text, title, min_confidence)
@@ -153,7 +170,10 @@ def _polars(
         gaps = ids.is_null() | ids.is_nan().fill_null(False) if ids.dtype.is_float() else ids.is_null()
         _check_ids(int(gaps.sum()), gaps.arg_true()[0] if gaps.any() else 0, id)
     names = [text] if title is None else [text, title]
-    columns = judge_stream(frame.select(names), text, title, min_confidence)
+    texts = frame.select(names)
+    # Polars exports a column without a type in a form that others refuse.
+    nulls = [polars.col(name).cast(polars.String) for name in names if texts[name].dtype == polars.Null]
+    columns = judge_stream(texts.with_columns(nulls), text, title, min_confidence)
     _warn(columns)
     added = polars.DataFrame(columns)
     rows = added["duplicate_row"]
@@ -175,7 +195,12 @@ def _arrow(data: Any, text: str, id: str | None, title: str | None, min_confiden
         import pyarrow
     except ImportError:
         raise TypeError("an Arrow table is returned as one of pyarrow, which is not installed: pip install pyarrow") from None
-    table = data if isinstance(data, pyarrow.Table) else pyarrow.table(data)
+    try:
+        table = data if isinstance(data, pyarrow.Table) else pyarrow.table(data)
+    except (pyarrow.ArrowInvalid, TypeError):
+        raise TypeError(
+            f"dedupe cannot read {type(data).__name__}, which is one column; pass the frame, or a list of texts"
+        ) from None
     _check(table.column_names, text, id, title)
     if id is not None:
         ids = table[id]

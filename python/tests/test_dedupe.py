@@ -148,3 +148,37 @@ def test_pandas_without_pyarrow_gives_the_same():
         [sys.executable, "-c", script], cwd=__file__.rsplit("/", 1)[0], capture_output=True, text=True, check=True
     ).stdout
     assert printed.startswith("['unique', None, 'near-duplicate'] 7"), printed
+
+
+def test_whole_numbers_of_any_size_stay_the_ids_that_they_are():
+    """As floating-point numbers, ids above 2**53 became those of other articles."""
+    for kind, first in (("int64", 2**62 + 1), ("uint64", 2**63 + 1), ("int64", -(2**60) - 1), ("Int64", 2**62 + 1)):
+        ids = pd.array([first, 2, 3, 4], dtype=kind) if kind == "Int64" else np.array([first, 2, 3, 4], dtype=kind)
+        frame = pd.DataFrame({"id": ids, "text": TEXTS})
+        found = samestory.dedupe(frame, id="id")["duplicate_of"]
+        assert list(found[2:]) == [first, first] and found[:2].isna().all(), kind
+        assert found.dtype == ("UInt64" if kind == "uint64" else "Int64")
+
+
+def test_half_a_character_does_not_refuse_the_frame():
+    """json.loads reads such a str from an escape that was cut."""
+    frame = pd.DataFrame({"text": pd.Series([FERRY, "\ud83d " + FERRY, None], dtype=object)})
+    with pytest.warns(UserWarning, match="1 row has no text"):
+        assert list(samestory.dedupe(frame)["verdict"]) == ["unique", "near-duplicate", None]
+
+
+def test_a_column_of_nulls_is_one_of_missing_texts():
+    nulls = [None, None]
+    for frame in (pl.DataFrame({"text": nulls}), pa.table({"text": pa.nulls(2)}), pd.DataFrame({"text": nulls})):
+        with pytest.warns(UserWarning, match="2 rows have no text"):
+            samestory.dedupe(frame)
+    untitled = pl.DataFrame({"text": [FERRY, FERRY], "title": nulls})
+    assert samestory.dedupe(untitled, title="title")["verdict"].to_list() == ["unique", "exact-duplicate"]
+
+
+def test_a_series_is_refused_with_the_fix():
+    for series in (pd.Series(TEXTS), pl.Series("text", TEXTS), pa.array(TEXTS)):
+        with pytest.raises(TypeError, match="one column.*pass the frame, or a list of texts"):
+            samestory.dedupe(series)
+    with pytest.raises(ValueError, match="text= and title= name the same column"):
+        samestory.dedupe(pl.DataFrame({"text": TEXTS}), title="text")

@@ -2,7 +2,7 @@
 //! `kafka::tools::erase`; docs/erasure.md explains the report to a data-protection officer.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -54,11 +54,11 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut written = args.ids.clone();
     if let Some(path) = &args.file {
         let failed = |error| Failure::Ids { path: path.clone(), error };
-        let lines: Vec<String> = match path.as_os_str() == "-" {
-            true => std::io::stdin().lock().lines().collect::<Result<_, _>>().map_err(failed)?,
-            false => std::fs::read_to_string(path).map_err(failed)?.lines().map(str::to_owned).collect(),
+        let text = match path.as_os_str() == "-" {
+            true => std::io::read_to_string(std::io::stdin().lock()),
+            false => std::fs::read_to_string(path),
         };
-        written.extend(lines.into_iter().filter(|line| !line.is_empty()));
+        written.extend(ids_of(&text.map_err(failed)?).map(str::to_owned));
     }
     let mut ids = Vec::new();
     for id in written {
@@ -85,6 +85,11 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
 }
 
+/// The ids of a file, one per line. A byte order mark is no part of the first id, which would else be one that nobody has.
+fn ids_of(text: &str) -> impl Iterator<Item = &str> {
+    text.strip_prefix('\u{feff}').unwrap_or(text).lines().filter(|line| !line.is_empty())
+}
+
 fn report(ids: &[ArticleId], erased: &Erased) -> String {
     let mut text = format!("read to the end: {}\n", erased.topics.join(", "));
     text += &match erased.states.len() {
@@ -102,9 +107,12 @@ fn report(ids: &[ArticleId], erased: &Erased) -> String {
     }
     let remaining = erased.remaining();
     for id in ids {
-        let verdict = match remaining.contains(id.as_str()) {
-            true => "NOT erased",
-            false => "erased from the changelog, the clusters and every state that was read",
+        let verdict = match () {
+            () if remaining.contains(id.as_str()) => "NOT erased",
+            () if erased.not_found.iter().any(|missing| missing == id.as_str()) => {
+                "not found: no topic and no state that was read holds anything of it; if it should be gone, is the id right?"
+            }
+            () => "erased from the changelog, the clusters and every state that was read",
         };
         text += &format!("{}: {verdict}\n", printable(id.as_str()));
         for found in findings.get(id.as_str()).into_iter().flatten() {
@@ -121,4 +129,15 @@ fn report(ids: &[ArticleId], erased: &Erased) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ids_of;
+
+    // With the mark, the first id was looked for under a name that nobody has, and reported as erased.
+    #[test]
+    fn a_file_of_ids_may_come_from_an_editor_on_windows() {
+        assert_eq!(ids_of("\u{feff}a17\r\n\r\na18\r\n").collect::<Vec<_>>(), ["a17", "a18"]);
+    }
 }

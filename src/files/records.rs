@@ -7,7 +7,10 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crate::formats::fields::{DecodeFailure, Field};
+use serde_json::value::RawValue;
+
+use crate::formats::fields::{DecodeFailure, Field, Fields};
+use crate::formats::json;
 use samestory_engine::model::DeadLetterReason;
 
 use super::array::Array;
@@ -92,6 +95,12 @@ impl Records {
         let (start, rest) = peek(bytes, PEEK_LIMIT, |start| start.contains(&b'\n')).map_err(unreadable)?;
         let mark = if start.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         let beginning = &start[mark..];
+        // Decompressed: a file of these formats is read from its end.
+        for (magic, kind) in [(&b"PAR1"[..], "Parquet"), (b"ARROW1", "Arrow IPC")] {
+            if beginning.starts_with(magic) {
+                return Err(source.columnar(kind));
+            }
+        }
         let detected = || by_name(&name()).or_else(|| by_content(beginning));
         let format = match (reading.format.or_else(detected), &reading.records) {
             (Some(FileFormat::Csv | FileFormat::Tsv), Some(_)) => {
@@ -109,7 +118,9 @@ impl Records {
             let is = |field: Field, key: &str| reading.fields.is_name(field, key);
             let is_field =
                 |key: &str| [Field::Body, Field::Title, Field::Url].into_iter().any(|field| is(field, key));
-            if let Some(key) = walk::suggestion(beginning, |key| is(Field::Body, key), is_field) {
+            if let Some(key) = walk::suggestion(beginning, |key| is(Field::Body, key), is_field)
+                && !is_article(beginning, &reading.fields)
+            {
                 return Err(SourceError::Records { name: name(), key });
             }
         }
@@ -183,9 +194,19 @@ fn by_content(start: &[u8]) -> Option<FileFormat> {
         Some(b'{') if line == b"{" => Some(FileFormat::Json),
         Some(b'{') => Some(FileFormat::Ndjson),
         Some(_) if line.contains(&b'\t') => Some(FileFormat::Tsv),
-        Some(_) if line.contains(&b',') || line.contains(&b';') => Some(FileFormat::Csv),
+        Some(_) if [b',', b';', b'|'].iter().any(|delimiter| line.contains(delimiter)) => {
+            Some(FileFormat::Csv)
+        }
         Some(_) => None,
     }
+}
+
+/// True if the input begins with a whole object that has a body: an article, whatever lists it has beside it.
+fn is_article(start: &[u8], fields: &Fields) -> bool {
+    let mut values = serde_json::Deserializer::from_slice(start).into_iter::<&RawValue>();
+    let Some(Ok(first)) = values.next() else { return false };
+    let record = json::Record::parse(first.get().as_bytes());
+    record.is_ok_and(|record| fields.source(&record, Field::Body).is_some())
 }
 
 /// The delimiter that occurs most often in the header row.

@@ -227,7 +227,7 @@ impl Source {
     }
 
     /// A build that can read these formats sends only what is no file here. Files are read from their end.
-    fn columnar(&self, kind: &'static str) -> SourceError {
+    pub(super) fn columnar(&self, kind: &'static str) -> SourceError {
         let fix = if cfg!(feature = "parquet") {
             "it cannot be read from a pipe or compressed as a whole; name the file itself"
         } else {

@@ -54,7 +54,11 @@ impl TableReader {
             odd_quotes: false,
             delimiter,
         };
-        if let Some((_, Ok(count))) = table.row()? {
+        if let Some((_, header)) = table.row()? {
+            let count = header.map_err(|failure| {
+                let message = format!("the header row cannot be used: {}", failure.message);
+                io::Error::new(io::ErrorKind::InvalidData, message)
+            })?;
             let header = (0..count).map(|at| String::from_utf8_lossy(table.value(at)).trim().to_owned());
             table.columns = header.collect();
         }
@@ -65,9 +69,10 @@ impl TableReader {
         let Some((line, row)) = self.row()? else { return Ok(None) };
         let lines = self.line - line;
         let is_unclosed = self.unclosed(lines);
-        let content = match is_unclosed {
-            true => Err(unclosed(line, lines)),
-            false => row.and_then(|count| self.object(count, lines)),
+        let content = match () {
+            () if is_unclosed => Err(unclosed(line, lines)),
+            () if goes_on_after_quote(&self.raw, self.delimiter) => Err(swallowed(&self.raw)),
+            () => row.and_then(|count| self.object(count, lines)),
         };
         // A last row without a line end is complete only if it has all its values and the last one is quoted.
         let unfinished = match self.last {
@@ -127,7 +132,7 @@ impl TableReader {
         let line = self.line;
         self.raw.clear();
         self.odd_quotes = false;
-        let (mut written, mut count, mut length, mut over) = (0, 0, 0, false);
+        let (mut written, mut count, mut length, mut over, mut wide) = (0, 0, 0, false, false);
         loop {
             let part = fill(&mut self.bytes)?;
             let (result, read, wrote, ended) =
@@ -149,15 +154,59 @@ impl TableReader {
                 }
                 // Too large: read the rest of the row over the values collected so far.
                 ReadRecordResult::OutputFull => (written, over) = (0, true),
-                ReadRecordResult::OutputEndsFull => (count, over) = (0, true),
+                ReadRecordResult::OutputEndsFull => (count, over, wide) = (0, true, true),
                 ReadRecordResult::Record if over => {
-                    return Ok(Some((line, Err(too_large(length, self.limit)))));
+                    let failure = if wide { too_wide() } else { too_large(length, self.limit) };
+                    return Ok(Some((line, Err(failure))));
                 }
                 ReadRecordResult::Record => return Ok(Some((line, Ok(count)))),
                 ReadRecordResult::End => return Ok(None),
             }
         }
     }
+}
+
+fn too_wide() -> DecodeFailure {
+    DecodeFailure::new(DeadLetterReason::Undecodable, format!("more than {COLUMNS} columns"))
+}
+
+/// True if a row covers several lines, and something other than a delimiter follows a quote that closes a value. Then that quote
+/// opens a value of a later row, and the one in between is missing.
+fn goes_on_after_quote(row: &[u8], delimiter: u8) -> bool {
+    if !row.trim_ascii_end().contains(&b'\n') {
+        return false;
+    }
+    let is_end = |byte: u8| byte == delimiter || byte == b'\n' || byte == b'\r';
+    let mut rest = row;
+    loop {
+        if let Some(mut inside) = rest.strip_prefix(b"\"") {
+            loop {
+                let Some(quote) = memchr::memchr(b'"', inside) else { return false };
+                let after = &inside[quote + 1..];
+                match after.strip_prefix(b"\"") {
+                    Some(escaped) => inside = escaped,
+                    None => {
+                        let next = after.iter().find(|byte| **byte != b' ');
+                        if next.is_some_and(|&byte| !is_end(byte)) {
+                            return true;
+                        }
+                        rest = after;
+                        break;
+                    }
+                }
+            }
+        }
+        let Some(end) = rest.iter().position(|&byte| is_end(byte)) else { return false };
+        rest = &rest[end + 1..];
+    }
+}
+
+fn swallowed(row: &[u8]) -> DecodeFailure {
+    let lines = memchr::memchr_iter(b'\n', row.trim_ascii_end()).count() + 1;
+    let message = format!(
+        "text follows a closing quote in a row that covers {lines} lines: a quote is missing, or one inside a value is not doubled"
+    );
+    DecodeFailure::new(DeadLetterReason::Undecodable, message)
 }
 
 /// The quote that a row opens is not closed before the end of the file. The row may be most of the file.

@@ -231,15 +231,20 @@ pub(super) fn suggestion(
 
 /// True if the list that was just opened begins with an object that has such a field. Reads up to the end of that object.
 fn has_records(walk: &mut Walk<'_, &[u8]>, is_field: &impl Fn(&str) -> bool) -> bool {
-    if walk.peek().ok().flatten() != Some(b'{') {
-        return false;
-    }
+    walk.peek().ok().flatten() == Some(b'{') && has_field(walk, is_field, true)
+}
+
+/// True if the object that begins here has such a field, or, where `inner` says so, an object in it does, as in the answers of
+/// Elasticsearch and the Guardian.
+fn has_field(walk: &mut Walk<'_, &[u8]>, is_field: &impl Fn(&str) -> bool, inner: bool) -> bool {
     walk.consume(b'{');
     let mut has = false;
     while let Ok(Some(b'"')) = walk.peek() {
-        let Ok(Some((key, _))) = walk.key() else { return has };
+        let Ok(Some((key, kind))) = walk.key() else { return has };
         has |= is_field(&key);
-        if walk.skip().is_err() {
+        if inner && kind == ValueKind::Object {
+            has |= has_field(walk, is_field, false);
+        } else if walk.skip().is_err() {
             return has;
         }
     }
@@ -277,8 +282,11 @@ mod tests {
         assert_eq!(suggested(news_api).as_deref(), Some("articles"));
         assert_eq!(suggested(&news_api[..70]), None, "the sample ends too early to know");
         assert_eq!(suggested(&news_api[..85]).as_deref(), Some("articles"));
-        let guardian = r#"{"response":{"status":"ok","results":[{"id":"x","title":"A"}]}}"#;
+        let guardian = r#"{"response":{"status":"ok","results":[{"id":"x","webTitle":"A","fields":{"title":"A"},"tags":[]}]}}"#;
         assert_eq!(suggested(guardian).as_deref(), Some("response.results"));
+        let elastic =
+            r#"{"took":3,"hits":{"total":{"value":1},"hits":[{"_id":"1","_source":{"body":"text"}}]}}"#;
+        assert_eq!(suggested(elastic).as_deref(), Some("hits.hits"));
         for article in [
             r#"{"id":"a","body":"text","related":[{"title":"x"}]}"#,
             r#"{"id":"a","related":[{"title":"x"}],"body":"text"}"#,

@@ -2,7 +2,8 @@
 // into the page as text, never as HTML, and an address is linked only if it is http or https.
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
-const PAGE = 25, PAIRS = 3, MEMBERS = 20;
+// A cluster names no more outlets than OUTLETS.
+const PAGE = 25, PAIRS = 3, MEMBERS = 20, OUTLETS = 32;
 const KINDS = { near: "near-duplicate", rewritten: "rewritten", partial: "partial copy", exact: "exact copy", reviewed: "by --pairs",
   extends: "extends the earlier text", "same-template": "same template, other facts", "follow-up": "follow-up", "same-furniture": "same page furniture" };
 const number = n => n.toLocaleString("en");
@@ -157,7 +158,7 @@ function row(item) {
     el("td", { class: "n", "data-label": "articles" }, number(item.size)),
     el("td", { "data-label": "first seen" }, day(item.first)),
     el("td", { "data-label": "last seen" }, day(item.last)),
-    el("td", { class: "hosts", "data-label": "outlets" }, el("bdi", {}, item.hosts.slice(0, 2).join(", ") || "–"), item.hosts.length > 2 ? ` and ${number(item.hosts.length - 2)} more` : ""),
+    el("td", { class: "hosts", "data-label": "outlets" }, el("bdi", {}, item.hosts.slice(0, 2).join(", ") || "–"), item.hosts.length > 2 ? ` and ${number(item.hosts.length - 2)} ${item.hosts.length < OUTLETS ? "more" : "or more others"}` : ""),
     el("td", { class: "n", "data-label": "least similarity" }, percent(item.similarity)),
     el("td", { "data-label": "how" }, item.kinds.filter(kind => kind !== "review").map(badge), item.kinds.includes("review") ? el("span", { class: "badge review" }, "to review") : null),
   ];

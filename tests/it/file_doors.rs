@@ -143,7 +143,7 @@ fn a_quote_that_is_not_closed_is_an_error_with_its_line() {
     assert_eq!(folder.run(&["file", "b.csv", "--quiet"]).stdout.lines().count(), 2);
     folder.write("c.csv", b"id,text\n1,\"open\n2,x,\"y\",z\n3,fine\n");
     let printed = folder.start(&["file", "c.csv"], b"").1;
-    assert!(printed.stderr.contains("covers 2 lines: a quote may be missing"), "{}", printed.stderr);
+    assert!(printed.stderr.contains("covers 2 lines: a quote is missing"), "{}", printed.stderr);
 }
 
 #[test]
@@ -615,4 +615,85 @@ fn a_named_pipe_is_opened_once() {
         assert_eq!(printed.stdout.lines().count(), 1200 + usize::from(name == "table"), "{name}");
     }
     assert!(folder.read("page.html").contains(&story(1, "")[..40]), "the report shows the texts");
+}
+
+// A table whose first line never ends had no columns and no rows, and the run reported success over nothing.
+#[test]
+fn a_header_without_an_end_is_an_error_and_costs_no_memory() {
+    let folder = Folder::new("header");
+    let mut bytes = b"id,text,".to_vec();
+    bytes.resize(40 << 20, b'x');
+    folder.write("endless.csv", &bytes);
+    let wide = vec!["x"; 5000].join(",") + "\n1,2\n";
+    folder.write("wide.csv", wide.as_bytes());
+    for (name, message) in [
+        ("endless.csv", "the header row cannot be used: 41943040 bytes; at most 8388608 are read"),
+        ("wide.csv", "the header row cannot be used: more than 4096 columns"),
+    ] {
+        for arguments in [vec!["file", name], vec!["file", name, "--output", "out.csv"]] {
+            let printed = folder.fail(&arguments);
+            assert!(printed.contains(message), "{name}: {printed}");
+            assert!(!folder.path().join("out.csv").exists(), "{name}");
+        }
+    }
+}
+
+// A missing quote joined two articles into one, and the run said nothing.
+#[test]
+fn a_quote_that_is_missing_in_the_middle_is_an_error_with_its_line() {
+    let folder = Folder::new("swallowed");
+    let row = |id: &str, end: &str| format!("{id},\"{}{end}\n", story(id.len(), ""));
+    let table = ["id,text\n".to_owned(), row("a", "\""), row("bb", ""), row("ccc", "\""), row("dddd", "\"")];
+    folder.write("a.csv", table.concat().as_bytes());
+    let printed = folder.run(&["file", "a.csv", "--max-errors", "50"]);
+    assert_eq!(verdicts(&printed.stdout), ["a unique -", "dddd unique -"]);
+    let message = "a.csv:3: undecodable: text follows a closing quote in a row that covers 2 lines";
+    assert!(printed.stderr.contains(message), "{}", printed.stderr);
+    folder.write("a.csv", table.concat().replace('\n', "\r\n").as_bytes());
+    assert!(folder.run(&["file", "a.csv", "--max-errors", "50"]).stderr.contains(message));
+    // Lines, doubled quotes and spaces inside and after a value are fine.
+    folder.write(
+        "b.csv",
+        b"id,text,end\r\n1,\"two\r\nlines, \"\"quoted\"\"\" ,\"\"\r\n2,\"say \"hi\" twice\",x\r\n",
+    );
+    let printed = folder.run(&["file", "b.csv"]);
+    assert_eq!(verdicts(&printed.stdout), ["1 unique -", "2 unique -"], "{}", printed.stderr);
+}
+
+// Every article with its text under `content.text` and a list of pictures was refused, with the wrong advice.
+#[test]
+fn an_article_with_lists_beside_its_text_is_no_answer_of_an_api() {
+    let folder = Folder::new("lists");
+    let lines = |text: fn(&str) -> Value| -> String {
+        let article = |(id, story): &(&str, String)| {
+            let mut article = json!({"id": id, "images": [{"url": "https://x.example/1.jpg", "title": "x"}]});
+            article.as_object_mut().unwrap().extend(text(story).as_object().unwrap().clone());
+            article.to_string() + "\n"
+        };
+        three().iter().map(article).collect()
+    };
+    folder.write("content.ndjson", lines(|text| json!({"content": {"text": text}})).as_bytes());
+    folder.write("parts.ndjson", lines(|text| json!({"doc": {"parts": [{"p": text}]}})).as_bytes());
+    assert_eq!(verdicts(&folder.run(&["file", "content.ndjson"]).stdout), EXPECTED);
+    let named = ["file", "parts.ndjson", "--field", "body=doc.parts[].p"];
+    assert_eq!(verdicts(&folder.run(&named).stdout), EXPECTED);
+}
+
+#[test]
+fn compressed_parquet_is_refused_with_the_fix() {
+    let folder = Folder::new("columnar-gz");
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gz, b"PAR1 and the rest of a file").unwrap();
+    folder.write("a.gz", &gz.finish().unwrap());
+    assert!(folder.fail(&["file", "a.gz"]).contains("a.gz is Parquet"));
+}
+
+#[test]
+fn a_table_with_bars_is_known_by_its_first_line() {
+    let folder = Folder::new("bars");
+    let rows: String = three().iter().map(|(id, text)| format!("{id}|{text}\n")).collect();
+    folder.write("dump.txt", format!("id|text\n{rows}").as_bytes());
+    let printed = folder.run(&["file", "dump.txt"]);
+    assert_eq!(verdicts(&printed.stdout), EXPECTED);
+    assert!(printed.stderr.contains("dump.txt is CSV with bars; id, body = text"), "{}", printed.stderr);
 }

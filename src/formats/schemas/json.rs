@@ -40,6 +40,10 @@ pub fn file_schemas() -> [(&'static str, String); 2] {
         "required": ["file", "line"],
         "additionalProperties": false,
     });
+    // A file has no log, and so no time of arrival in it.
+    if let Some(properties) = verdict["properties"].as_object_mut() {
+        properties.shift_remove("received_at");
+    }
     verdict["properties"]["article"] = json!({
         "type": "object",
         "description": "The article, unchanged; absent with --no-article.",

@@ -103,6 +103,8 @@ pub struct Erased {
     pub states_in_use: Vec<String>,
     /// What is left.
     pub findings: Vec<Finding>,
+    /// Ids of which no place holds anything but the mark of a delete: all of it is gone, or the id is wrong.
+    pub not_found: Vec<String>,
 }
 
 impl Erased {
@@ -147,7 +149,15 @@ pub fn erase(
     for directory in directories(&bus.state, &request.states) {
         look_into_state(directory, &request.ids, &mut erased);
     }
+    erased.not_found = not_found(&request.ids, &erased.findings, &bus.topics.routed);
     Ok(erased)
+}
+
+/// Our own delete is no trace of the article: not its mark, nor its record on the routed topic.
+fn not_found(ids: &[ArticleId], findings: &[Finding], routed: &str) -> Vec<String> {
+    let is_trace = |found: &&Finding| found.left != Left::Mark && found.place != routed;
+    let known: BTreeSet<&str> = findings.iter().filter(is_trace).map(|found| found.id.as_str()).collect();
+    ids.iter().map(ArticleId::as_str).filter(|id| !known.contains(id)).map(str::to_owned).collect()
 }
 
 /// Writes a delete for each id, to the raw partition of its newest known version, so that it follows that version.
@@ -408,6 +418,10 @@ fn findings(
     if named > 0 {
         let last = held.named.values().filter(|(_, last)| *last).count();
         let until = match kind {
+            // Crawlers may write any key, and dead letters and routed records keep it.
+            TopicKind::Articles if !is_retracted => {
+                format!("one of them is the article itself if its key is not its id; {until}")
+            }
             TopicKind::Articles => until.to_owned(),
             _ => format!("{last} of them current, until their cluster changes again; {until}"),
         };
@@ -525,6 +539,27 @@ mod tests {
         assert!(named(b"\0\0\0\0\x01\x06a\"7", TopicKind::Articles));
         assert!(named(b"..\x03\0a\"7..", TopicKind::Changelog));
         assert!(!named(b"..\x04\0a\"7x", TopicKind::Changelog));
+    }
+
+    // A mistyped id was reported as erased, and the proof was filed.
+    #[test]
+    fn an_id_of_which_only_a_mark_is_left_was_not_found() {
+        let ids = ["gone", "mistyped", "left"].map(|id| ArticleId::new(id).unwrap());
+        let finding = |id: &str, place: &str, left| Finding {
+            id: id.to_owned(),
+            place: place.to_owned(),
+            left,
+            count: 1,
+            newest: None,
+            until: String::new(),
+        };
+        let findings = [
+            finding("gone", "changelog", Left::Mark),
+            finding("gone", "routed", Left::Superseded),
+            finding("left", "changelog", Left::Mark),
+            finding("left", "raw", Left::Superseded),
+        ];
+        assert_eq!(not_found(&ids, &findings, "routed"), ["gone", "mistyped"]);
     }
 
     #[test]

@@ -158,6 +158,7 @@ fn erase_deletes_an_article_and_shows_what_is_left_of_it() {
     assert_eq!((code, &erased["deletes"]), (0, &json!(1)), "{erased}; {}", running.log());
     assert_eq!(left(&erased, ".changelog").iter().filter(|left| *left == "current").count(), 0, "{erased}");
     // The topics keep their records until compaction and retention remove them, and the report says so.
+    assert_eq!(erased["not_found"], json!([]), "{erased}");
     assert!(left(&erased, ".unique").contains(&"superseded".to_owned()), "{erased}");
     assert!(left(&erased, ".raw").contains(&"superseded".to_owned()), "{erased}");
     assert!(left(&erased, ".near").contains(&"named".to_owned()), "its copy names it: {erased}");
@@ -166,9 +167,15 @@ fn erase_deletes_an_article_and_shows_what_is_left_of_it() {
     let rows = bench.read("unique");
     let last = rows.iter().rfind(|row| row.id() == "person-1").unwrap();
     assert!(last.value.is_none(), "consumers are told");
-    let (status, text) = bench.samestory(&["erase", "--check", "person-1", "other"]);
+    let (status, text) = bench.samestory(&["erase", "--check", "person-1", "other", "preson-1"]);
     assert_eq!(status.code(), Some(1), "{text}");
-    for named in ["person-1: erased", "other: NOT erased", "retention.ms", "1 of 2 ids are not erased"] {
+    for named in [
+        "person-1: erased",
+        "other: NOT erased",
+        "preson-1: not found",
+        "retention.ms",
+        "1 of 3 ids are not erased",
+    ] {
         assert!(text.contains(named), "{named}: {text}");
     }
     assert!(running.stop().success());
