@@ -205,7 +205,7 @@ fn by_content(start: &[u8]) -> Option<FileFormat> {
 fn is_article(start: &[u8], fields: &Fields) -> bool {
     let mut values = serde_json::Deserializer::from_slice(start).into_iter::<&RawValue>();
     let Some(Ok(first)) = values.next() else { return false };
-    let record = json::Record::parse(first.get().as_bytes());
+    let record = json::JsonRecord::parse(first.get().as_bytes());
     record.is_ok_and(|record| fields.source(&record, Field::Body).is_some())
 }
 
