@@ -10,6 +10,7 @@ mod layers;
 pub mod reference;
 mod registry;
 mod renamed;
+mod retry;
 mod webhook;
 mod written;
 
@@ -39,11 +40,13 @@ pub use http::{Http, Peer};
 pub use layers::Layers;
 pub use registry::{Credentials, EnvelopeArticle, Formats, InputFormat, RegistryConfig, ValueFormat};
 pub use renamed::RENAMED;
+pub use retry::{Backoff, Retry};
 pub use webhook::{DeadLetterTarget, Webhook, WebhookEvent, WebhookFormat, WebhookStart};
 pub use written::{
     BatchSettings, ClusterSettings, EnvelopeSettings, HttpSettings, InputSettings, LshSettings,
-    MatchSettings, OutputSettings, Paths, PlacementSettings, Property, RegistrySettings, ReviewSettings,
-    SecretSource, Settings, StageSettings, StoreSettings, TextSettings, TopicSettings, WebhookSettings,
+    MatchSettings, OutputSettings, Paths, PlacementSettings, Property, RegistrySettings, RetrySettings,
+    ReviewSettings, SecretSource, Settings, StageSettings, StoreSettings, TextSettings, TopicSettings,
+    WebhookSettings,
 };
 
 /// With less memory, a store would do little but freeze postings and flush memtables.

@@ -439,7 +439,7 @@ fn run_match(
             restorer,
             writer: writer(bus, values, context),
             accept: accept.clone(),
-            attempts: Attempts::default(),
+            attempts: Attempts::new(bus.retry),
             slots: context.slots.clone(),
             holdings: context.holdings.clone(),
             board: Arc::clone(&context.board),

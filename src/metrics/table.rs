@@ -182,7 +182,7 @@ pub(super) const STORE_FAILURES: Metric = counter(
     "failures",
     &[],
     "Transient failures to read or write a state (a disk error, too many open files, no thread), after which it is closed \
-     and reopened. After twelve in a row the process exits.",
+     and reopened. After `retry.store_retries` in a row the process exits.",
 );
 pub(super) const RESTORES: Metric =
     counter("samestory_restores_total", "partitions", &[], "Restores of a partition that were started.");

@@ -187,6 +187,22 @@ fn article_content_adds_no_series_and_counters_are_right() {
     assert!(running.stop().success());
 }
 
+// The pause was a constant of half a second.
+#[test]
+fn an_absent_broker_is_asked_again_after_the_pause_of_the_settings() {
+    let broker = breakable();
+    let bench = Bench::new(&broker, "patient", "", "[retry]\nbroker = [\"15s\", \"15s\"]\n");
+    broker.kill();
+    let mut running = bench.run(&[]);
+    let address = running.address();
+    running.wait_for_log("broker unreachable, retrying");
+    let unreachable = Instant::now();
+    broker.restart();
+    wait_until_ready(&running, &address);
+    assert!(unreachable.elapsed() > Duration::from_secs(14), "{:?}", unreachable.elapsed());
+    assert!(running.stop().success());
+}
+
 #[test]
 fn badly_behaved_clients_are_bounded_and_do_not_stop_verdicts() {
     let bench = Bench::new(shared(), "rude", "", "[topics]\npartitions = 1\n");
