@@ -46,6 +46,8 @@ pub struct Settings {
     pub batch: BatchSettings,
     /// `[http]`: the HTTP endpoints.
     pub http: HttpSettings,
+    /// `[metrics]`: what is measured beside the work itself.
+    pub metrics: MetricsSettings,
     /// `[webhook]`: delivery of verdicts over HTTP.
     pub webhook: WebhookSettings,
     /// `[kafka]`: librdkafka properties under the names of its manual.
@@ -297,8 +299,6 @@ pub struct StageSettings {
     pub purge: Option<bool>,
 }
 
-/// `[store]`
-#[derive(Clone, Debug, Default, Deserialize)]
 /// `[retry]`: each pair is the first and the longest pause.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -323,6 +323,8 @@ pub struct RetrySettings {
     pub store_retries: Option<u32>,
 }
 
+/// `[store]`
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoreSettings {
     /// Bytes of memory that all stores share.
@@ -389,6 +391,14 @@ pub struct HttpSettings {
     pub peers: Option<Paths>,
     /// How long to wait for peers.
     pub peer_timeout: Option<String>,
+}
+
+/// `[metrics]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MetricsSettings {
+    /// A file of articles that people have judged.
+    pub judged: Option<PathBuf>,
 }
 
 /// `[webhook]`

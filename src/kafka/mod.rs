@@ -419,6 +419,7 @@ fn run_match(
                 budget.clone(),
             ),
         };
+        restorer.options.observer = Some(turn::measure::store);
         restorer.options.write_buffer =
             FAULTS.value(Constant::WriteBuffer, restorer.options.write_buffer as u64) as usize;
         #[cfg(feature = "faults")]

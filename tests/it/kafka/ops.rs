@@ -171,12 +171,20 @@ fn article_content_adds_no_series_and_counters_are_right() {
     assert_eq!(sum(&samples, "samestory_ready", ""), 1.0);
     // One age for each verdict; the dead letter has none.
     assert_eq!(sum(&samples, "samestory_verdict_age_seconds_count", ""), (INVENTED + 2) as f64);
-    // Every metric of the table is exported, except those that exist only during failures, and those of `samestory webhook run`.
+    // Every article got a fingerprint, and no other record. A batch that is retried counts twice.
+    assert!(sum(&samples, "samestory_fingerprints_total", "") >= (INVENTED + 2) as f64);
+    for operation in ["read", "write"] {
+        let label = format!("operation=\"{operation}\"");
+        let operations = sum(&samples, "samestory_store_duration_seconds_count", &label);
+        assert!((1.0..(INVENTED * 20) as f64).contains(&operations), "{operation}: {operations}");
+    }
+    // Every metric of the table is exported, except those that exist only during failures, those of `samestory webhook run`, and
+    // those of `metrics.judged`.
     let found: BTreeMap<String, f64> = samples.into_iter().map(|(name, _, value)| (name, value)).collect();
     let sometimes = ["samestory_restore_progress_ratio", "samestory_state_events_total"];
-    let by_webhook = |name: &str| name.starts_with("samestory_webhook_");
-    for metric in
-        METRICS.iter().filter(|metric| !sometimes.contains(&metric.name) && !by_webhook(metric.name))
+    let elsewhere =
+        |name: &str| name.starts_with("samestory_webhook_") || name.starts_with("samestory_judged_");
+    for metric in METRICS.iter().filter(|metric| !sometimes.contains(&metric.name) && !elsewhere(metric.name))
     {
         let name = match metric.kind {
             Kind::Histogram(_) => format!("{}_count", metric.name),
@@ -184,6 +192,57 @@ fn article_content_adds_no_series_and_counters_are_right() {
         };
         assert!(found.contains_key(&name), "no {name} in a scrape");
     }
+    assert!(running.stop().success());
+}
+
+/// Waits until a series of `samestory_judged_…` has this value; `None` if it must be absent.
+fn wait_for_accuracy(running: &Running, address: &str, name: &str, expected: Option<f64>) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let samples = scrape(address);
+        let label = "judged=\"pairs\"";
+        let found = samples.iter().find(|(series, labels, _)| series == name && labels == label);
+        let found = found.map(|(_, _, value)| *value);
+        if found == expected {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{name} is {found:?}, not {expected:?}: {}", running.log());
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn accuracy_on_judged_articles_is_exported_and_follows_the_files() {
+    let mut bench = Bench::without_topics(shared(), "judged", "", "");
+    let (path, pairs) = (bench.dir.join("mine.ndjson"), bench.dir.join("mine.pairs.tsv"));
+    bench.write("", &format!("[metrics]\njudged = {path:?}\n"));
+    assert!(bench.samestory(&["topics", "--create"]).0.success());
+    let (status, printed) = bench.samestory(&["run"]);
+    assert_eq!(status.code(), Some(2), "{printed}");
+    assert!(printed.contains("metrics.judged = ") && printed.contains("mine.ndjson"), "{printed}");
+
+    let line = |id: &str, text: &str| {
+        let words: Vec<String> = (0..80).map(|at| format!("{text}w{at}")).collect();
+        format!("{}\n", json!({"id": id, "lang": "en", "body": words.join(" ")}))
+    };
+    std::fs::write(&path, line("a", "same") + &line("b", "same") + &line("c", "other")).unwrap();
+    std::fs::write(&pairs, "id1\tid2\tlabel\na\tb\tsame\na\tc\tdifferent\n").unwrap();
+    let mut running = bench.run(&[]);
+    let address = running.address();
+    wait_for_accuracy(&running, &address, "samestory_judged_recall_ratio", Some(1.0));
+    wait_for_accuracy(&running, &address, "samestory_judged_precision_ratio", Some(1.0));
+    wait_for_accuracy(&running, &address, "samestory_judged_labels", Some(2.0));
+    // Somebody adds a pair that samestory misses.
+    std::fs::write(&pairs, "id1\tid2\tlabel\na\tb\tsame\na\tc\tdifferent\nb\tc\tsame\n").unwrap();
+    wait_for_accuracy(&running, &address, "samestory_judged_recall_ratio", Some(0.5));
+    wait_for_accuracy(&running, &address, "samestory_judged_precision_ratio", Some(1.0));
+    std::fs::remove_file(&path).unwrap();
+    wait_for_accuracy(&running, &address, "samestory_judged_recall_ratio", None);
+    assert!(running.log().contains("accuracy not measured: metrics.judged"), "{}", running.log());
+    // The judged articles are apart from the bus, and their file is no condition of its work.
+    bench.produce(&[article("a", "en", 60)]);
+    bench.wait_for(&["unique"], 1, &running);
+    assert_eq!(sum(&scrape(&address), "samestory_articles_total", ""), 1.0);
     assert!(running.stop().success());
 }
 
