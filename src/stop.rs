@@ -1,5 +1,5 @@
 //! The request to stop, shared by all threads of the process, and the one way to wait for something outside it. Threads
-//! that wait for a [`Stop`] wake up at once; [`Poll`] asks an external system again until it answers or the process stops.
+//! that wait for a [`Stop`] wake up at once; `Poll` asks an external system again until it answers or the process stops.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

@@ -108,7 +108,7 @@ pub fn rows(set: &Set) -> Result<Vec<Row>, Box<dyn std::error::Error>> {
             "decode JSON: samestory",
             set,
             each(as_json.clone(), move |bytes| {
-                length(json::Record::parse(bytes).and_then(|record| fields.event(&record, || None)))
+                length(json::JsonRecord::parse(bytes).and_then(|record| fields.event(&record, || None)))
             }),
         ),
         row(

@@ -89,12 +89,12 @@ pub fn memory() -> Outcome<Ours<Memory>> {
 #[cfg(feature = "disk")]
 pub fn rocks(
     directory: &Path,
-    ahead: samestory_engine::index::Durability,
+    durability: samestory_engine::index::Durability,
 ) -> Outcome<Ours<samestory_engine::Rocks>> {
     use samestory_engine::index::{Budget, Rocks, RocksOptions};
     let options = options()?;
     let mut store =
-        Rocks::open(directory, &RocksOptions::new(options.schemes.clone(), ahead, Budget::default()))?;
+        Rocks::open(directory, &RocksOptions::new(options.schemes.clone(), durability, Budget::default()))?;
     store.wait_for_filter();
     Ok(Ours::new(Deduplicator::with_store(options, store), Some(directory.to_owned())))
 }

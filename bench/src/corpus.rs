@@ -252,11 +252,14 @@ fn restart(
     Ok((opening, first.unwrap_or(opening), p99))
 }
 
+/// The title of a curve, and its value in a row.
+type Curve = (&'static str, fn(&Row) -> f64);
+
 /// Three curves over the number of articles.
 fn svg(rows: &[Row]) -> String {
     const WIDTH: f64 = 720.0;
     const HEIGHT: f64 = 150.0;
-    let curves: [(&str, fn(&Row) -> f64); 3] = [
+    let curves: [Curve; 3] = [
         ("articles per second", |row| row.per_second),
         ("anonymous memory, MB", |row| row.anonymous_mb),
         ("disk, GB", |row| row.disk_gb),

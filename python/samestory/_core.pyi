@@ -44,7 +44,7 @@ class Verdict:
     def is_duplicate(self) -> bool: ...
 
 class Answer:
-    """What a text would be if it were inserted now."""
+    """The verdict that a text would get if it were inserted now."""
 
     verdict: VerdictKind
     match_type: str | None
@@ -65,7 +65,7 @@ class Similar:
     relation: str
 
 class Comparison:
-    """What two texts are to each other."""
+    """How two texts are related."""
 
     relation: str
     """exact, near, rewritten, partial, extends, same-template, follow-up, same-furniture or different."""
@@ -75,7 +75,7 @@ class Comparison:
     confidence: float
 
 class Fingerprint:
-    """What of a text is compared."""
+    """The parts of a text that are compared."""
 
     language: str
     content_hash: str
@@ -129,7 +129,7 @@ class Deduplicator:
         """
 
     def check(self, text: str) -> Answer:
-        """What a text would be if it were inserted now. Stores nothing."""
+        """The verdict that a text would get if it were inserted now. Stores nothing."""
 
     def similar(self, text: str, limit: int = 10) -> list[Similar]:
         """The indexed articles that resemble a text most, the most similar first."""

@@ -219,7 +219,7 @@ impl Deduplicator {
         Ok(verdicts)
     }
 
-    /// What a text would be if it were inserted now. Stores nothing.
+    /// The verdict that a text would get if it were inserted now. Stores nothing.
     fn check(&self, py: Python<'_>, text: String) -> PyResult<Answer> {
         self.read(py, |index| on!(index, dedup => dedup.check(text))).map(Answer::from)
     }

@@ -60,7 +60,7 @@ mod _core {
     #[pymodule_export]
     use super::{RejectedError, SamestoryError, StoreError};
 
-    /// Whether this build keeps an index on disk.
+    /// True if this build keeps an index on disk.
     #[pymodule_export]
     const HAS_ROCKSDB: bool = cfg!(feature = "rocksdb");
 }

@@ -1,4 +1,4 @@
-//! What the engine answers, as Python objects that cannot be changed.
+//! Results of the engine as immutable Python objects.
 
 use pyo3::prelude::*;
 use samestory_engine as engine;
@@ -42,7 +42,7 @@ impl From<engine::Verdict> for Verdict {
 
 #[pymethods]
 impl Verdict {
-    /// Whether the article repeats another one.
+    /// True if the article repeats another one.
     #[getter]
     fn is_duplicate(&self) -> bool {
         self.duplicate_of.is_some()
@@ -60,7 +60,7 @@ impl Verdict {
     }
 }
 
-/// What a text would be if it were inserted now.
+/// The verdict that a text would get if it were inserted now.
 #[pyclass(frozen, get_all, module = "samestory")]
 pub(crate) struct Answer {
     verdict: &'static str,
@@ -86,7 +86,7 @@ impl From<engine::Answer> for Answer {
 
 #[pymethods]
 impl Answer {
-    /// Whether the text repeats an article.
+    /// True if the text repeats an article.
     #[getter]
     fn is_duplicate(&self) -> bool {
         self.duplicate_of.is_some()
@@ -126,7 +126,7 @@ impl Similar {
     }
 }
 
-/// What two texts are to each other.
+/// How two texts are related.
 #[pyclass(frozen, get_all, module = "samestory")]
 pub(crate) struct Comparison {
     relation: &'static str,
@@ -158,7 +158,7 @@ impl Comparison {
     }
 }
 
-/// What of a text is compared.
+/// The parts of a text that are compared.
 #[pyclass(frozen, get_all, module = "samestory")]
 pub(crate) struct Fingerprint {
     language: String,

@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         out,
         "  keys to look up and write per article: {} bands, and {} sampled shingles that find most pairs that bands miss",
         banding.bands(),
-        Engine::SAMPLES
+        Engine::POSTED_SAMPLES
     )?;
     Ok(())
 }

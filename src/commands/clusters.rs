@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use samestory::config::Config;
 use samestory::kafka::tools::clusters::each;
 use samestory::terminal::style::printable;
-use serde_json::Value;
+use serde::Deserialize;
 
 use super::Failure;
 
@@ -66,26 +66,52 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
 }
 
-fn size(cluster: &Value) -> u64 {
-    cluster["size"].as_u64().unwrap_or(0)
+/// What the commands read of a cluster record. A field that is missing is shown as nothing.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ListedCluster {
+    cluster_id: String,
+    canonical_id: String,
+    size: u64,
+    first_seen: String,
+    last_seen: String,
+    members: Vec<ListedMember>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ListedMember {
+    id: String,
+    title: Option<String>,
+}
+
+impl ListedCluster {
+    /// The title of the canonical, if it is among the members and has one.
+    fn title(&self) -> &str {
+        let canonical = self.members.iter().find(|member| member.id == self.canonical_id);
+        canonical.and_then(|member| member.title.as_deref()).unwrap_or_default()
+    }
 }
 
 fn list(args: &ListArgs, config: &Config) -> Result<(), Failure> {
     let mut out = samestory::terminal::stdout();
     let (mut shown, mut failed) = (0, Ok(()));
     let total = each(config, |line| {
-        let cluster: Value = serde_json::from_slice(line).unwrap_or_default();
-        if size(&cluster) < args.min_size || shown >= args.limit || failed.is_err() {
+        let cluster: ListedCluster = serde_json::from_slice(line).unwrap_or_default();
+        if cluster.size < args.min_size || shown >= args.limit || failed.is_err() {
             return failed.is_ok();
         }
         shown += 1;
-        let text = |key: &str| printable(cluster[key].as_str().unwrap_or_default());
-        let canonical = cluster["members"].as_array().into_iter().flatten();
-        let canonical = canonical.clone().find(|member| member["id"] == cluster["canonical_id"]);
-        let title = canonical.and_then(|member| member["title"].as_str()).unwrap_or_default();
-        let (id, first, last) = (text("cluster_id"), text("first_seen"), text("last_seen"));
-        let (size, canonical) = (size(&cluster), text("canonical_id"));
-        failed = writeln!(out, "{id:<14} {size:>5}  {first} to {last}  {canonical}  {}", printable(title));
+        let [id, first, last, canonical, title] = [
+            &cluster.cluster_id,
+            &cluster.first_seen,
+            &cluster.last_seen,
+            &cluster.canonical_id,
+            cluster.title(),
+        ]
+        .map(printable);
+        let size = cluster.size;
+        failed = writeln!(out, "{id:<14} {size:>5}  {first} to {last}  {canonical}  {title}");
         failed.is_ok()
     })?;
     failed?;
@@ -106,8 +132,8 @@ fn export(args: &ExportArgs, config: &Config) -> Result<(), Failure> {
     let mut out = BufWriter::new(&mut out);
     let (mut written, mut failed) = (0_u64, Ok(()));
     each(config, |line| {
-        let cluster: Value = serde_json::from_slice(line).unwrap_or_default();
-        if size(&cluster) >= args.min_size {
+        let cluster: ListedCluster = serde_json::from_slice(line).unwrap_or_default();
+        if cluster.size >= args.min_size {
             written += 1;
             failed = out.write_all(line).and_then(|()| out.write_all(b"\n"));
         }

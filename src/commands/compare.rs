@@ -15,7 +15,7 @@ use samestory_engine::text::passages::{Passage, common_passages};
 use serde_json::{Value, json};
 
 use super::input::{Input, TextArgs};
-use super::{Failure, Format};
+use super::{AnswerFormat, Failure};
 use samestory::terminal::style::{Style, printable};
 
 #[derive(clap::Args)]
@@ -34,7 +34,7 @@ pub(super) struct Args {
     text: TextArgs,
     /// Output format
     #[arg(long, value_enum, default_value = "table")]
-    format: Format,
+    format: AnswerFormat,
     /// Confidence from which the newer text is a duplicate, 0 to 1 [default: 0.5, or the settings]
     #[arg(long, value_name = "NUMBER")]
     pub(super) threshold: Option<f64>,
@@ -72,8 +72,8 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let passages = common_passages(&a.plain, &b.plain, language);
     let mut out = samestory::terminal::stdout();
     match args.format {
-        Format::Json => writeln!(out, "{:#}", as_json(&compared, &passages))?,
-        Format::Table => table(&mut out, &compared, &passages, config)?,
+        AnswerFormat::Json => writeln!(out, "{:#}", as_json(&compared, &passages))?,
+        AnswerFormat::Table => table(&mut out, &compared, &passages, config)?,
     }
     if args.exit_code && !compared.pair.relation.is_duplicate() {
         return Err(Failure::NotTheSame);

@@ -110,7 +110,7 @@ fn check(layers: &Layers, without_secrets: bool) -> Result<String, Failure> {
     }
     let file = layers.file.as_deref().map_or_else(|| "no file".into(), |file| file.display().to_string());
     let mut text = format!(
-        "settings are right: {file}, {} from the environment, {} from --set\n",
+        "the settings are valid: {file}, {} from the environment, {} from --set\n",
         layers.environment.len(),
         layers.set.len()
     );

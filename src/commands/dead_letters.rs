@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use samestory::config::Config;
-use samestory::kafka::tools::dead_letters::{DeadLetter, Filter, list, replay};
+use samestory::kafka::tools::dead_letters::{DeadLetterFilter, StoredDeadLetter, list, replay};
 use samestory::terminal::style::printable;
 use samestory_engine::model::EventTime;
 use serde_json::json;
 
 use super::reconcile::time_of;
-use super::{Failure, Format};
+use super::{AnswerFormat, Failure};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -53,7 +53,7 @@ struct FilterArgs {
     /// Only letters with this reason, for example no-body; repeatable
     #[arg(long, value_name = "REASON")]
     reason: Vec<String>,
-    /// Only the letter at this place of the dead-letter topic; repeatable
+    /// Only the letter at this position of the dead-letter topic; repeatable
     #[arg(long, value_name = "PARTITION:OFFSET", value_parser = place)]
     at: Vec<(i32, i64)>,
     /// Only letters with this timestamp or a later one
@@ -65,9 +65,9 @@ struct FilterArgs {
 }
 
 impl FilterArgs {
-    fn filter(&self) -> Filter {
+    fn filter(&self) -> DeadLetterFilter {
         let (reasons, at) = (self.reason.clone(), self.at.clone());
-        Filter { reasons, at, since: self.since, key: self.key.clone() }
+        DeadLetterFilter { reasons, at, since: self.since, key: self.key.clone() }
     }
 }
 
@@ -80,7 +80,7 @@ struct ListArgs {
     limit: u64,
     /// Output format
     #[arg(long, value_enum, default_value = "table")]
-    format: Format,
+    format: AnswerFormat,
 }
 
 #[derive(clap::Args)]
@@ -117,8 +117,8 @@ fn show(args: &ListArgs, config: &Config) -> Result<(), Failure> {
         if shown < args.limit && failed.is_ok() {
             shown += 1;
             failed = match args.format {
-                Format::Json => writeln!(out, "{}", as_json(letter)),
-                Format::Table => writeln!(out, "{}", line(letter)),
+                AnswerFormat::Json => writeln!(out, "{}", as_json(letter)),
+                AnswerFormat::Table => writeln!(out, "{}", line(letter)),
             };
         }
     })?;
@@ -165,7 +165,7 @@ fn send(args: &ReplayArgs, config: &Config) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-fn line(letter: &DeadLetter) -> String {
+fn line(letter: &StoredDeadLetter) -> String {
     let from = letter.from.as_ref().map(|(topic, partition, offset)| format!("{topic} {partition}:{offset}"));
     format!(
         "{}:{}  {:<14}  {}  from {}  {}",
@@ -173,12 +173,12 @@ fn line(letter: &DeadLetter) -> String {
         letter.offset,
         printable(&letter.reason),
         printable(letter.key.as_deref().unwrap_or("(no key)")),
-        printable(&from.unwrap_or_else(|| "an unknown place".to_owned())),
+        printable(&from.unwrap_or_else(|| "an unknown position".to_owned())),
         printable(&letter.message),
     )
 }
 
-fn as_json(letter: &DeadLetter) -> serde_json::Value {
+fn as_json(letter: &StoredDeadLetter) -> serde_json::Value {
     let from = letter
         .from
         .as_ref()

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use clap::Parser;
 use samestory::config::Config;
-use samestory::kafka::tools::erase::{Erased, Left, Request, erase};
+use samestory::kafka::tools::erase::{EraseRequest, Erased, Left, erase};
 use samestory::terminal::style::printable;
 use samestory_engine::model::ArticleId;
 
-use super::{Failure, Format};
+use super::{AnswerFormat, Failure};
 
 #[derive(Parser)]
 #[command(after_help = "\
@@ -47,7 +47,7 @@ pub(super) struct Args {
     wait: u64,
     /// Output format
     #[arg(long, value_enum, default_value = "table")]
-    format: Format,
+    format: AnswerFormat,
 }
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             ids.push(id);
         }
     }
-    let request = Request {
+    let request = EraseRequest {
         ids,
         check_only: args.check,
         states: args.state.clone(),
@@ -76,8 +76,8 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let erased = erase(config, &request, &mut |line| eprintln!("{line}"))?;
     let mut out = samestory::terminal::stdout();
     match args.format {
-        Format::Json => writeln!(out, "{}", serde_json::json!(erased))?,
-        Format::Table => write!(out, "{}", report(&request.ids, &erased))?,
+        AnswerFormat::Json => writeln!(out, "{}", serde_json::json!(erased))?,
+        AnswerFormat::Table => write!(out, "{}", report(&request.ids, &erased))?,
     }
     match erased.remaining().len() {
         0 => Ok(()),

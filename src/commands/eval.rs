@@ -9,7 +9,7 @@ use samestory::config::Config;
 use samestory_engine::text::language;
 use samestory_eval::{Report, RunOptions, Set, evidence, run, tune};
 
-use super::{Failure, Format};
+use super::{AnswerFormat, Failure};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,7 +31,7 @@ pub(super) struct Args {
     ignore_language: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "table")]
-    format: Format,
+    format: AnswerFormat,
     /// Also write the report to this file, as JSON
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -83,8 +83,8 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
     let mut out = samestory::terminal::stdout();
     match args.format {
-        Format::Json => writeln!(out, "{:#}", serde_json::json!(report))?,
-        Format::Table => write!(out, "{report}")?,
+        AnswerFormat::Json => writeln!(out, "{:#}", serde_json::json!(report))?,
+        AnswerFormat::Table => write!(out, "{report}")?,
     }
     Ok(())
 }

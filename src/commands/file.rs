@@ -1,5 +1,5 @@
 //! `samestory file`: turns its arguments into a [`Job`], runs it over a store in memory or in a directory, and reports progress.
-//! Every output path is checked before anything is opened for writing.
+//! The run itself, and where it resumes, is in `samestory::files`. Every output path is checked before anything is opened for writing.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use clap::ValueEnum;
 use samestory::config::Config;
 use samestory::files;
 use samestory::files::{
-    Format, InputSpec, Job, Only, OutputFormat, RunError, Source, Summary, TextEncoding, WholeFile,
+    FileFormat, FileRunError, InputSpec, Job, Only, OutputFormat, Source, Summary, TextEncoding, WholeFile,
 };
 use samestory::formats::fields::{Field, Fields};
-use samestory::report::{About, Report};
+use samestory::report::{About, HtmlReport};
 use samestory_engine::engine::{Algorithm, Engine, Preparer};
 use samestory_engine::index::{Durability, Memory, Store};
 use samestory_engine::model::EventTime;
 
 use super::Failure;
-use super::progress::FileProgress;
+use super::progress::RunProgress;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -202,20 +202,20 @@ fn parse_field(text: &str) -> Result<(Field, String), String> {
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let start = Instant::now();
-    let pairs = args.pairs.as_deref().map(files::read_pairs).transpose().map_err(RunError::from)?;
+    let pairs = args.pairs.as_deref().map(files::read_pairs).transpose().map_err(FileRunError::from)?;
     let mut config = config.for_files(args.retention.as_deref(), pairs.unwrap_or_default())?;
     let job = job(args, &config)?;
     // The report shows why; the output has it only if the settings ask for it.
     config.engine.evidence |= args.html.is_some();
     let config = &config;
     // Comes before anything is opened for writing, the state included.
-    job.refuse_clashes().map_err(RunError::from)?;
+    job.refuse_clashes().map_err(FileRunError::from)?;
     let total: Option<u64> = job.reading.sources.iter().map(|source| source.check().ok().flatten()).sum();
-    let mut progress = FileProgress::new(total, args.quiet, args.output.clone(), args.state.is_some());
+    let mut progress = RunProgress::new(total, args.quiet, args.output.clone(), args.state.is_some());
     for warning in &config.warnings {
         progress.note(warning);
     }
-    let mut report = args.html.as_ref().map(|_| Report::new(&job.reading));
+    let mut report = args.html.as_ref().map(|_| HtmlReport::new(&job.reading));
     // Opened first, so that an unwritable path fails now and not after an hour.
     let page = match &args.html {
         Some(path) => Some((path, WholeFile::create(path).map_err(|error| page_failure(path, error))?)),
@@ -298,8 +298,8 @@ fn judge(
     job: &Job,
     config: &Config,
     state: &mut impl Store,
-    report: Option<&mut Report>,
-    progress: &mut FileProgress,
+    report: Option<&mut HtmlReport>,
+    progress: &mut RunProgress,
 ) -> Result<Summary, Failure> {
     let engine = Engine::new(config.engine.clone());
     Ok(files::run(job, &engine, Preparer::new(config.text), state, report, progress)?)
@@ -329,10 +329,10 @@ fn job(args: &Args, config: &Config) -> Result<Job, Failure> {
     let sources = args.files.iter().map(|file| Source::new(file)).collect();
     let reading = InputSpec {
         format: args.format.map(|format| match format {
-            FormatName::Ndjson => Format::Ndjson,
-            FormatName::Json => Format::Json,
-            FormatName::Csv => Format::Csv,
-            FormatName::Tsv => Format::Tsv,
+            FormatName::Ndjson => FileFormat::Ndjson,
+            FormatName::Json => FileFormat::Json,
+            FormatName::Csv => FileFormat::Csv,
+            FormatName::Tsv => FileFormat::Tsv,
         }),
         encoding: args.encoding,
         records: args.records.as_ref().map(|keys| keys.split('.').map(str::to_owned).collect()),
@@ -382,5 +382,5 @@ fn open(directory: &Path, config: &Config) -> Result<samestory_engine::index::Ro
     use samestory_engine::index::{Budget, Rocks, RocksOptions};
     let options =
         RocksOptions::new(config.postings.clone(), Durability::OwnWal, Budget::new(config.store_memory));
-    Ok(Rocks::open(directory, &options).map_err(files::RunError::from)?)
+    Ok(Rocks::open(directory, &options).map_err(files::FileRunError::from)?)
 }

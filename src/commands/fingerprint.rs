@@ -12,7 +12,7 @@ use samestory_engine::text::language::Chosen;
 use serde_json::{Value, json};
 
 use super::input::TextArgs;
-use super::{Failure, Format};
+use super::{AnswerFormat, Failure};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -28,7 +28,7 @@ pub(super) struct Args {
     text: TextArgs,
     /// Output format
     #[arg(long, value_enum, default_value = "table")]
-    format: Format,
+    format: AnswerFormat,
 }
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
@@ -36,10 +36,10 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let print = of_text(&input.text, config_hash(&config.text));
     let mut out = samestory::terminal::stdout();
     match args.format {
-        Format::Json => {
+        AnswerFormat::Json => {
             writeln!(out, "{:#}", as_json(&print, &input.text.language, &input.plain))?;
         }
-        Format::Table => {
+        AnswerFormat::Table => {
             let language = &input.text.language;
             let rows = [
                 ("text", input.name),

@@ -9,7 +9,7 @@ use samestory_eval::homes;
 use samestory_eval::homes::HomeCounts;
 use serde_json::{Value, json};
 
-use super::{Failure, Format};
+use super::{AnswerFormat, Failure};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -22,7 +22,7 @@ Languages with the same home share one partition and are compared with each othe
 pub(super) struct Args {
     /// Output format
     #[arg(long, value_enum, default_value = "table")]
-    format: Format,
+    format: AnswerFormat,
     /// Instead of listing, measure how well homes keep copies together, on NDJSON articles with id, lang and body, and with
     /// source_id in an edited copy
     #[arg(long, value_name = "FILE", num_args = 1..)]
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         Segmentation::Characters => "characters",
     };
     match args.format {
-        Format::Json => {
+        AnswerFormat::Json => {
             let rows: Vec<Value> = LANGUAGES
                 .iter()
                 .map(|row| {
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 .collect();
             writeln!(out, "{:#}", Value::Array(rows))?;
         }
-        Format::Table => {
+        AnswerFormat::Table => {
             writeln!(out, "{:<5} {:<5} {:<24} {:<15} sample", "code", "home", "name", "shingle")?;
             for row in LANGUAGES {
                 let shingle = format!("{} {}", row.shingle, unit(row.segment));
@@ -78,7 +78,7 @@ fn measure(args: &Args) -> Result<(), Failure> {
         homes::measure(file, &mut all)?;
     }
     let mut out = io::stdout().lock();
-    if let Format::Json = args.format {
+    if let AnswerFormat::Json = args.format {
         writeln!(out, "{:#}", json!(all))?;
         return Ok(());
     }

@@ -15,7 +15,7 @@ use super::Failure;
 #[command(after_help = "\
 Examples:
   samestory pause --why \"broker upgrade\"   every process stops reading within two seconds
-  samestory pause --role match               route goes on
+  samestory pause --role match               route continues
   samestory resume
 
 Nothing is lost: records wait on their topics, and the processes stay in their groups. The pause outlives restarts. /readyz and

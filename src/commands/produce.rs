@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             let due = start + pace.mul_f64(sent.get() as f64);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
         }
-        let event = json::Record::parse(&bytes)
+        let event = json::JsonRecord::parse(&bytes)
             .and_then(|record| json::decode(&record, &config.fields, || None))
             .ok();
         let (key, time) = match &event {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use samestory::files::{Counts, ReadAs, Refusals, Summary, Watch, letter_line, thousands};
+use samestory::files::{ReadAs, Refusals, Summary, VerdictCounts, Watch, letter_line, thousands};
 use samestory_engine::model::{DeadLetter, DeadLetterReason, Lang, Position};
 use samestory_engine::text::language;
 
@@ -17,7 +17,7 @@ const KINDS: usize = 20;
 /// The exit code after a signal: 128 and SIGINT, as shells have it.
 const INTERRUPTED: i32 = 130;
 
-pub(super) struct FileProgress {
+pub(super) struct RunProgress {
     quiet: bool,
     bar: ProgressBar,
     /// Bytes of all inputs, if their sizes are known.
@@ -31,14 +31,14 @@ pub(super) struct FileProgress {
     has_state: bool,
 }
 
-impl FileProgress {
+impl RunProgress {
     pub(super) fn new(
         total: Option<u64>,
         quiet: bool,
         output: Option<PathBuf>,
         has_state: bool,
-    ) -> FileProgress {
-        FileProgress {
+    ) -> RunProgress {
+        RunProgress {
             quiet,
             bar: ProgressBar::new(quiet),
             total,
@@ -118,7 +118,7 @@ fn kind(message: &str) -> String {
     kind
 }
 
-impl Watch for FileProgress {
+impl Watch for RunProgress {
     fn reading(&mut self, read_as: &ReadAs) {
         if !self.quiet && !self.read_as.iter().any(|other| other.is_like(read_as)) {
             self.note(&read_as.to_string());
@@ -185,7 +185,7 @@ fn table(summary: &Summary) -> String {
     if summary.languages.is_empty() {
         return String::new();
     }
-    let row = |name: &str, counts: &Counts| {
+    let row = |name: &str, counts: &VerdictCounts| {
         let [articles, unique, near, exact] =
             [counts.articles(), counts.unique, counts.near, counts.exact].map(thousands);
         format!("{name:<22} {articles:>9} {unique:>9} {near:>9} {exact:>9}\n")
@@ -248,7 +248,7 @@ fn fix(reason: DeadLetterReason, refusals: &Refusals) -> &'static str {
         DeadLetterReason::Undecodable if refusals.encoding => {
             "name the encoding with --encoding, for example --encoding windows-1252"
         }
-        DeadLetterReason::Undecodable => "mend these lines, or name the format with --format",
+        DeadLetterReason::Undecodable => "fix these lines, or name the format with --format",
         DeadLetterReason::TooDeep | DeadLetterReason::LongNumber => {
             "consumers could not parse them; flatten them at the source"
         }

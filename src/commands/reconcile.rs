@@ -7,10 +7,10 @@ use std::time::Duration;
 use clap::Parser;
 use samestory::config::Config;
 use samestory::formats::time;
-use samestory::kafka::tools::reconcile::{Reconciled, Request, reconcile};
+use samestory::kafka::tools::reconcile::{ReconcileRequest, Reconciled, reconcile};
 use samestory_engine::model::EventTime;
 
-use super::{Failure, Format};
+use super::{AnswerFormat, Failure};
 
 #[derive(Parser)]
 #[command(after_help = "\
@@ -51,8 +51,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 20)]
     list: usize,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = AnswerFormat::Table)]
+    format: AnswerFormat,
 }
 
 /// Parses a time of the command line.
@@ -61,7 +61,7 @@ pub(super) fn time_of(text: &str) -> Result<EventTime, String> {
 }
 
 pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    let request = Request {
+    let request = ReconcileRequest {
         partition: args.partition,
         from: args.from,
         to: args.to,
@@ -72,8 +72,8 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let found = reconcile(config, &request)?;
     let mut out = samestory::terminal::stdout();
     match args.format {
-        Format::Json => writeln!(out, "{}", serde_json::json!(found))?,
-        Format::Table => write!(out, "{}", report(&found, args.list))?,
+        AnswerFormat::Json => writeln!(out, "{}", serde_json::json!(found))?,
+        AnswerFormat::Table => write!(out, "{}", report(&found, args.list))?,
     }
     match found.is_exact() {
         true => Ok(()),

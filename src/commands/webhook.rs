@@ -38,7 +38,7 @@ Examples:
   samestory webhook run --config samestory.toml
   samestory --set http.listen=127.0.0.1:9466 webhook run")]
     Run,
-    /// Send one sample event to webhook.url and print the answer
+    /// Send one sample event to webhook.url and print the response
     #[command(after_help = "\
 The exit code is 0 if the server answers with 2xx.
 

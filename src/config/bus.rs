@@ -313,7 +313,7 @@ impl Bus {
 }
 
 /// Refuses a mechanism that librdkafka is built without, or that needs tokens which nothing here fetches: the process would
-/// start, and fail every login for ever.
+/// start, and fail every login forever.
 fn login(properties: &BTreeMap<String, Secret>) -> Result<(), ConfigError> {
     let Some(mechanism) = properties.get("sasl.mechanism") else { return Ok(()) };
     let mechanism = mechanism.reveal();
@@ -447,7 +447,7 @@ mod tests {
         assert_eq!(passed.bus.properties["socket.nagle.disable"].reveal(), "true");
     }
 
-    // `config check` accepted OAUTHBEARER, and then every login failed, for ever: nothing here fetches a token.
+    // `config check` accepted OAUTHBEARER, and then every login failed, forever: nothing here fetches a token.
     #[test]
     fn a_login_that_this_build_cannot_perform_is_refused() {
         for (name, mechanism) in [

@@ -163,7 +163,7 @@ An unknown key is refused with the nearest key that exists. `samestory config ch
 
 `[input.fields]` maps your crawler's fields: each key is a path, or several in order of preference. samestory understands the
 usual names (id, _id, guid …; body, text, content …; lang, language …) without an entry. `[]` joins an array. On the bus,
-`\"$key\"` is the record's key and `\"$header.x\"` its header x. A path that begins with `\"=\"` is a constant. If a schema is
+`\"$key\"` is the record's key and `\"$header.x\"` its header x. A path that begins with `=` is a constant. If a schema is
 registered for the raw topic, paths are checked against it at startup.
 
 `[kafka]` takes any property of librdkafka under the name of its manual; those that exactly-once depends on are refused. Values
@@ -171,7 +171,7 @@ that may be secret are never shown; `{ env = \"VARIABLE\" }` and `{ file = \"pat
 
 Some keys have been renamed: `input.skew` is now `input.max_clock_skew`, `match.coverage` is `match.containment_threshold` and
 `match.floor` is `match.cluster_threshold`. An old key still works, in every source and in `[languages.<code>]`, and gives one
-warning at startup. If one source has both names, it is refused.
+warning at startup. A source with both names is refused.
 
 These environment variables are not settings: `SAMESTORY_CONFIG` (the file), `SAMESTORY_INSTANCE` (the default of
 `stage.instance`), `SAMESTORY_LOG` (error, warn, info, debug or trace).

@@ -28,7 +28,7 @@ pub struct Webhook {
     pub retries: Option<u32>,
     /// The first and the longest pause between attempts.
     pub backoff: (Duration, Duration),
-    /// What a request's body looks like.
+    /// Format of a request's body.
     pub format: WebhookFormat,
     /// Where events go that the server refuses.
     pub dead_letters: DeadLetterTarget,
@@ -67,7 +67,7 @@ impl WebhookEvent {
     }
 }
 
-/// What a request's body looks like.
+/// Format of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WebhookFormat {

@@ -9,7 +9,7 @@ use std::io::{self, BufRead};
 use crate::formats::fields::DecodeFailure;
 use samestory_engine::model::DeadLetterReason;
 
-use super::records::{BoundedBuffer, Record, fill};
+use super::records::{BoundedBuffer, InputRecord, fill};
 use super::source::Bytes;
 use super::walk::{Arrived, RecordsPath, Walk};
 
@@ -78,7 +78,7 @@ impl Array {
         Array { bytes, line: 1, limit, open: false, path }
     }
 
-    pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<InputRecord>> {
         loop {
             if self.path.is_some() && !self.open {
                 match self.enter()? {
@@ -121,7 +121,7 @@ impl Array {
             self.bytes.consume(used);
             if end.is_some() || used == 0 {
                 let (content, unfinished) = (record.take(), end.is_none());
-                return Ok(Some(Record { line, content, original: None, unfinished }));
+                return Ok(Some(InputRecord { line, content, original: None, unfinished }));
             }
         }
     }
@@ -134,16 +134,16 @@ impl Array {
     }
 
     /// At the end of the input: says so if there was no list under the keys.
-    fn refusal(&mut self) -> Option<Record> {
+    fn refusal(&mut self) -> Option<InputRecord> {
         let message = self.path.take()?.missing()?;
         let content = Err(DecodeFailure::new(DeadLetterReason::WrongType, message));
-        Some(Record { line: self.line, content, original: None, unfinished: false })
+        Some(InputRecord { line: self.line, content, original: None, unfinished: false })
     }
 
-    fn truncated(&self, what: &str) -> Record {
+    fn truncated(&self, what: &str) -> InputRecord {
         let message = format!("the JSON {what} is not closed: the input is truncated");
         let content = Err(DecodeFailure::new(DeadLetterReason::Undecodable, message));
-        Record { line: self.line, content, original: None, unfinished: true }
+        InputRecord { line: self.line, content, original: None, unfinished: true }
     }
 
     /// Skips separators up to the next element; false at the end of the array or of the input.

@@ -1,4 +1,4 @@
-//! Parquet and Arrow IPC: [`Rows`] reads them as [`super::records`] reads lines, one JSON object per row, and [`ParquetTable`]
+//! Parquet and Arrow IPC: [`ColumnarReader`] reads them as [`super::records`] reads lines, one JSON object per row, and [`ParquetTable`]
 //! writes verdicts and clusters. The line of a record is its row, counted from 1.
 //!
 //! A file is read in batches of [`READ_ROWS`] rows, page by page, so memory does not grow with its row groups.
@@ -22,8 +22,8 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
-use super::output_format::{InputColumn, Kind};
-use super::records::{BoundedBuffer, Format, Record};
+use super::output_format::{ColumnKind, InputColumn};
+use super::records::{BoundedBuffer, FileFormat, InputRecord};
 use super::source::{Source, SourceError};
 use super::stage::InputSpec;
 
@@ -34,10 +34,10 @@ const WRITTEN_ROWS: usize = 8192;
 const WRITTEN_BYTES: usize = 16 * 1024 * 1024;
 
 /// The rows of a Parquet or Arrow file.
-pub(crate) struct Rows {
+pub(crate) struct ColumnarReader {
     /// The columns that are read, and what each holds.
     pub(crate) columns: Vec<String>,
-    kinds: Vec<Kind>,
+    kinds: Vec<ColumnKind>,
     /// Columns of a type that has no JSON form, with the type.
     pub(crate) unreadable: Vec<String>,
     /// Where the columns that are read stand in the file.
@@ -54,13 +54,13 @@ pub(crate) struct Rows {
     rows: Option<u64>,
 }
 
-impl Rows {
+impl ColumnarReader {
     /// Opens a file that is Parquet or Arrow IPC by its first bytes; `None` if it is neither.
     pub(super) fn open(
         source: &Source,
         reading: &InputSpec,
         read: &Arc<AtomicU64>,
-    ) -> Result<Option<(Rows, Format)>, SourceError> {
+    ) -> Result<Option<(ColumnarReader, FileFormat)>, SourceError> {
         let Source::File(path) = source else { return Ok(None) };
         if !path.is_file() {
             return Ok(None);
@@ -71,8 +71,8 @@ impl Rows {
         let mut start = Vec::new();
         (&file).take(6).read_to_end(&mut start).map_err(unreadable)?;
         let format = match start[..] {
-            [b'P', b'A', b'R', b'1', ..] => Format::Parquet,
-            [b'A', b'R', b'R', b'O', b'W', b'1'] | [0xff, 0xff, 0xff, 0xff, ..] => Format::Arrow,
+            [b'P', b'A', b'R', b'1', ..] => FileFormat::Parquet,
+            [b'A', b'R', b'R', b'O', b'W', b'1'] | [0xff, 0xff, 0xff, 0xff, ..] => FileFormat::Arrow,
             _ if is_named_parquet(path) => {
                 let error = io::Error::new(io::ErrorKind::InvalidData, "it does not begin as Parquet does");
                 return Err(unreadable(error));
@@ -81,15 +81,15 @@ impl Rows {
         };
         let file = File::open(path).map_err(unreadable)?;
         let is_file_format = start.starts_with(b"ARROW1");
-        let Opened { schema, batches, rows } = guarded(|| match format {
-            Format::Parquet => open_parquet(file),
+        let OpenedTable { schema, batches, rows } = guarded(|| match format {
+            FileFormat::Parquet => open_parquet(file),
             _ if is_file_format => {
                 let reader = arrow_ipc::reader::FileReader::try_new_buffered(file, None)?;
-                Ok(Opened { schema: reader.schema(), batches: Box::new(reader), rows: None })
+                Ok(OpenedTable { schema: reader.schema(), batches: Box::new(reader), rows: None })
             }
             _ => {
                 let reader = arrow_ipc::reader::StreamReader::try_new_buffered(file, None)?;
-                Ok(Opened { schema: reader.schema(), batches: Box::new(reader), rows: None })
+                Ok(OpenedTable { schema: reader.schema(), batches: Box::new(reader), rows: None })
             }
         })
         .map_err(unreadable)?;
@@ -104,7 +104,7 @@ impl Rows {
                 without_json.push(format!("{} ({})", field.name(), field.data_type()));
             }
         }
-        let rows = Rows {
+        let rows = ColumnarReader {
             columns,
             kinds,
             unreadable: without_json,
@@ -127,7 +127,7 @@ impl Rows {
     }
 
     /// The next row.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<InputRecord>> {
         loop {
             let rest = self.lines.get(self.at..).unwrap_or_default();
             if let Some(end) = memchr::memchr(b'\n', rest) {
@@ -136,7 +136,7 @@ impl Rows {
                 self.at += end + 1;
                 self.row += 1;
                 let content = record.take();
-                return Ok(Some(Record { line: self.row, content, original: None, unfinished: false }));
+                return Ok(Some(InputRecord { line: self.row, content, original: None, unfinished: false }));
             }
             let Some(batch) = guarded(|| self.batches.next().transpose())? else { return Ok(None) };
             if let Some(rows) = self.rows.filter(|&rows| rows > 0) {
@@ -149,18 +149,18 @@ impl Rows {
 }
 
 /// A file that was opened, before its columns are looked at.
-struct Opened {
+struct OpenedTable {
     schema: SchemaRef,
     batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>,
     rows: Option<u64>,
 }
 
-fn open_parquet(file: File) -> Result<Opened, ArrowError> {
+fn open_parquet(file: File) -> Result<OpenedTable, ArrowError> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
     let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).ok();
     let schema = Arc::clone(builder.schema());
     let reader = builder.with_batch_size(READ_ROWS).build()?;
-    Ok(Opened { schema, batches: Box::new(reader), rows })
+    Ok(OpenedTable { schema, batches: Box::new(reader), rows })
 }
 
 fn is_named_parquet(path: &Path) -> bool {
@@ -253,20 +253,20 @@ fn in_utc(kind: &DataType) -> Option<DataType> {
 }
 
 /// What a column of this type holds, when it is written again.
-fn kind_of(kind: &DataType) -> Kind {
+fn kind_of(kind: &DataType) -> ColumnKind {
     match kind {
-        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Kind::Integer,
-        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Kind::Integer,
-        DataType::Float32 | DataType::Float64 => Kind::Number,
-        DataType::Boolean => Kind::Boolean,
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => ColumnKind::Integer,
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => ColumnKind::Integer,
+        DataType::Float32 | DataType::Float64 => ColumnKind::Number,
+        DataType::Boolean => ColumnKind::Boolean,
         DataType::Dictionary(_, value) => kind_of(value),
-        _ => Kind::Text,
+        _ => ColumnKind::Text,
     }
 }
 
 /// Writes rows of texts as Parquet.
 pub(super) struct ParquetTable {
-    columns: Vec<(String, Kind)>,
+    columns: Vec<(String, ColumnKind)>,
     writer: Option<ArrowWriter<Vec<u8>>>,
     rows: Vec<Vec<Option<String>>>,
     /// Bytes of the rows that are collected.
@@ -280,7 +280,7 @@ impl std::fmt::Debug for ParquetTable {
 }
 
 impl ParquetTable {
-    pub(super) fn new(columns: Vec<(String, Kind)>) -> ParquetTable {
+    pub(super) fn new(columns: Vec<(String, ColumnKind)>) -> ParquetTable {
         ParquetTable { columns, writer: None, rows: Vec::new(), bytes: 0 }
     }
 
@@ -304,10 +304,10 @@ impl ParquetTable {
     fn flush(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         let columns = self.columns.iter().map(|(name, kind)| {
             let kind = match kind {
-                Kind::Text => DataType::Utf8,
-                Kind::Integer => DataType::Int64,
-                Kind::Number => DataType::Float64,
-                Kind::Boolean => DataType::Boolean,
+                ColumnKind::Text => DataType::Utf8,
+                ColumnKind::Integer => DataType::Int64,
+                ColumnKind::Number => DataType::Float64,
+                ColumnKind::Boolean => DataType::Boolean,
             };
             Column::new(name, kind, true)
         });
@@ -315,14 +315,14 @@ impl ParquetTable {
         let arrays = self.columns.iter().enumerate().map(|(at, (_, kind))| -> ArrayRef {
             let values = self.rows.iter_mut().map(|row| row.get_mut(at).and_then(Option::take));
             match kind {
-                Kind::Text => Arc::new(values.collect::<StringArray>()),
-                Kind::Integer => {
+                ColumnKind::Text => Arc::new(values.collect::<StringArray>()),
+                ColumnKind::Integer => {
                     Arc::new(values.map(|value| value?.parse::<i64>().ok()).collect::<Int64Array>())
                 }
-                Kind::Number => {
+                ColumnKind::Number => {
                     Arc::new(values.map(|value| value?.parse::<f64>().ok()).collect::<Float64Array>())
                 }
-                Kind::Boolean => {
+                ColumnKind::Boolean => {
                     Arc::new(values.map(|value| value?.parse::<bool>().ok()).collect::<BooleanArray>())
                 }
             }

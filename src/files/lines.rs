@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use super::records::{BoundedBuffer, Record, fill};
+use super::records::{BoundedBuffer, InputRecord, fill};
 use super::source::Bytes;
 
 pub(crate) struct Lines {
@@ -17,7 +17,7 @@ impl Lines {
     }
 
     /// The next line that is not blank.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<InputRecord>> {
         let mut record = BoundedBuffer::default();
         loop {
             let part = fill(&mut self.bytes)?;
@@ -35,7 +35,7 @@ impl Lines {
             }
             if !matches!(&content, Ok(line) if line.is_empty()) {
                 let unfinished = end.is_none() && !matches!(&content, Ok(line) if is_complete(line));
-                return Ok(Some(Record { line: self.line, content, original: None, unfinished }));
+                return Ok(Some(InputRecord { line: self.line, content, original: None, unfinished }));
             }
             if over {
                 return Ok(None);

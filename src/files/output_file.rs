@@ -120,7 +120,7 @@ impl OutputFile {
 
     /// Ends a successful run. `end` is what the format has after its last record.
     pub(super) fn finish(mut self, end: &[u8]) -> Result<(), SinkError> {
-        // A continued file has nothing after its last record: the next run goes on there.
+        // A continued file has nothing after its last record: the next run continues there.
         if !self.is_continued() {
             self.add(end)?;
             if let Some(compressor) = &mut self.compressor {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::formats::fields::{Shape, Value};
 use crate::formats::json;
-use samestory_engine::model::{ClusterRecord, Verdict};
+use samestory_engine::model::Verdict;
 
 #[cfg(feature = "parquet")]
 use super::columnar::ParquetTable;
@@ -36,7 +36,7 @@ pub enum OutputFormat {
 
 /// What the values of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     Text,
     #[cfg(feature = "parquet")]
     Integer,
@@ -50,7 +50,7 @@ pub(super) enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InputColumn {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ColumnKind,
 }
 
 /// A file name asks for a format that cannot be written.
@@ -106,7 +106,7 @@ impl OutputFormat {
     }
 
     /// The delimiter of a text table.
-    fn delimiter(self) -> Option<u8> {
+    pub(super) fn delimiter(self) -> Option<u8> {
         match self {
             OutputFormat::Csv => Some(b','),
             OutputFormat::Tsv => Some(b'\t'),
@@ -124,7 +124,7 @@ pub(super) enum Encoder {
     },
     Table(TableWriter),
     #[cfg(feature = "parquet")]
-    Parquet(ParquetWriter),
+    Parquet(Box<ParquetWriter>),
 }
 
 impl Encoder {
@@ -132,7 +132,7 @@ impl Encoder {
         match (format, format.delimiter()) {
             #[cfg(feature = "parquet")]
             (OutputFormat::Parquet, _) => {
-                Encoder::Parquet(ParquetWriter { columns: Columns::new(article), table: None })
+                Encoder::Parquet(Box::new(ParquetWriter { columns: Columns::new(article), table: None }))
             }
             (_, Some(delimiter)) => Encoder::Table(TableWriter::new(delimiter, article)),
             (_, None) => Encoder::Ndjson { article, evidence },
@@ -266,7 +266,7 @@ impl Columns {
             row.resize(row.len() + self.article.len(), None);
             return row;
         };
-        let record = json::Record::of(raw);
+        let record = json::JsonRecord::from_raw(raw);
         for key in record.keys() {
             if self.left_out.len() < LEFT_OUT && !self.article.iter().any(|column| column.name == key) {
                 self.left_out.insert(key.to_owned());
@@ -336,11 +336,11 @@ impl ParquetWriter {
     fn table(&mut self) -> &mut ParquetTable {
         let columns = &self.columns;
         self.table.get_or_insert_with(|| {
-            let kinds = columns.own_id.then_some(Kind::Text).into_iter();
+            let kinds = columns.own_id.then_some(ColumnKind::Text).into_iter();
             let kinds = kinds.chain(columns.article.iter().map(|column| column.kind));
             let kinds = kinds.chain(VERDICT_COLUMNS.map(|name| match name {
-                "similarity" | "confidence" => Kind::Number,
-                _ => Kind::Text,
+                "similarity" | "confidence" => ColumnKind::Number,
+                _ => ColumnKind::Text,
             }));
             ParquetTable::new(columns.names().into_iter().zip(kinds).collect())
         })
@@ -359,7 +359,7 @@ impl ParquetWriter {
 }
 
 /// Writes one row; a value with a delimiter, a quote or a line break is quoted (RFC 4180).
-fn write_row<'a>(values: impl Iterator<Item = &'a str>, delimiter: u8, out: &mut Vec<u8>) {
+pub(super) fn write_row<'a>(values: impl Iterator<Item = &'a str>, delimiter: u8, out: &mut Vec<u8>) {
     for (at, value) in values.enumerate() {
         if at > 0 {
             out.push(delimiter);
@@ -380,85 +380,6 @@ fn write_row<'a>(values: impl Iterator<Item = &'a str>, delimiter: u8, out: &mut
         out.push(b'"');
     }
     out.push(b'\n');
-}
-
-/// The columns of a table of clusters: one row per member.
-const CLUSTER_COLUMNS: [&str; 9] =
-    ["cluster_id", "size", "canonical_id", "id", "match_type", "title", "host", "url", "published_at"];
-
-/// Writes clusters, one JSON object per line or one row per member.
-#[derive(Debug)]
-pub(super) struct ClusterEncoder {
-    delimiter: Option<u8>,
-    started: bool,
-    #[cfg(feature = "parquet")]
-    parquet: Option<ParquetTable>,
-}
-
-impl ClusterEncoder {
-    pub(super) fn new(format: OutputFormat) -> ClusterEncoder {
-        ClusterEncoder {
-            delimiter: format.delimiter(),
-            started: false,
-            #[cfg(feature = "parquet")]
-            parquet: (format == OutputFormat::Parquet).then(|| {
-                let kind = |name| if name == "size" { Kind::Integer } else { Kind::Text };
-                ParquetTable::new(CLUSTER_COLUMNS.map(|name| (name.to_owned(), kind(name))).into())
-            }),
-        }
-    }
-
-    /// The header, if the format has one and it is not written yet.
-    pub(super) fn header(&mut self, out: &mut Vec<u8>) {
-        if let (Some(delimiter), false) = (self.delimiter, std::mem::replace(&mut self.started, true)) {
-            write_row(CLUSTER_COLUMNS.into_iter(), delimiter, out);
-        }
-    }
-
-    /// The end of the file.
-    pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> std::io::Result<()> {
-        #[cfg(feature = "parquet")]
-        if let Some(parquet) = &mut self.parquet {
-            return parquet.finish(out);
-        }
-        self.header(out);
-        Ok(())
-    }
-
-    pub(super) fn add(&mut self, cluster: &ClusterRecord, out: &mut Vec<u8>) -> std::io::Result<()> {
-        if !self.is_table() {
-            json::write_cluster(cluster, out);
-            return Ok(());
-        }
-        self.header(out);
-        let (id, size, canonical) =
-            (cluster.id.to_string(), cluster.size.to_string(), cluster.canonical.to_string());
-        for member in &cluster.members {
-            let published = member.published_at.map(|time| time.to_string()).unwrap_or_default();
-            let text = |value: &'_ Option<String>| value.clone().unwrap_or_default();
-            let (title, host, url) = (text(&member.title), text(&member.host), text(&member.url));
-            let match_type = member.match_type.map(|kind| kind.as_str()).unwrap_or_default();
-            let values =
-                [&id, &size, &canonical, member.id.as_str(), match_type, &title, &host, &url, &published];
-            #[cfg(feature = "parquet")]
-            if let Some(parquet) = &mut self.parquet {
-                let row = values.map(|text: &str| (!text.is_empty()).then(|| text.to_owned()));
-                parquet.add(row.into(), out)?;
-            }
-            if let Some(delimiter) = self.delimiter {
-                write_row(values.into_iter(), delimiter, out);
-            }
-        }
-        Ok(())
-    }
-
-    fn is_table(&self) -> bool {
-        #[cfg(feature = "parquet")]
-        if self.parquet.is_some() {
-            return true;
-        }
-        self.delimiter.is_some()
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Reads the `--pairs` file of an analyst's decisions: two ids and `same` or `different` per line, separated
+//! Reads the `--pairs` file of an editor's decisions: two ids and `same` or `different` per line, separated
 //! by tabs.
 //!
 //! The pairs become the engine's [`Constraints`]. A state records a hash of the pairs it was built with, and

@@ -6,8 +6,8 @@ use std::fmt;
 use crate::formats::fields::{Field, Fields, Value, spelled_alike};
 use crate::formats::json;
 
-use super::output_format::{InputColumn, Kind};
-use super::records::{Format, Opened, Record, Records};
+use super::output_format::{ColumnKind, InputColumn};
+use super::records::{FileFormat, InputRecord, OpenedInput, Records};
 use super::stage::InputSpec;
 
 /// Records that are looked at for the keys of a JSON input.
@@ -37,18 +37,18 @@ pub struct ReadAs {
 impl ReadAs {
     pub(super) fn new(
         name: String,
-        opened: &Opened,
+        opened: &OpenedInput,
         records: &Records,
-        first: &[Record],
+        first: &[InputRecord],
         reading: &InputSpec,
         by_line: bool,
     ) -> ReadAs {
-        let parsed: Vec<json::Record<'_>> = first
+        let parsed: Vec<json::JsonRecord<'_>> = first
             .iter()
             .take(LOOKED_AT)
-            .filter_map(|record| json::Record::parse(record.content.as_ref().ok()?).ok())
+            .filter_map(|record| json::JsonRecord::parse(record.content.as_ref().ok()?).ok())
             .collect();
-        let text = |name: &str| InputColumn { name: name.to_owned(), kind: Kind::Text };
+        let text = |name: &str| InputColumn { name: name.to_owned(), kind: ColumnKind::Text };
         let (columns, fields, unreadable) = match records {
             Records::Table(table) => {
                 let columns = table.columns.iter().map(|name| text(name)).collect();
@@ -71,7 +71,7 @@ impl ReadAs {
             }
             Records::Lines(_) | Records::Array(_) => {
                 let mut columns: Vec<InputColumn> = Vec::new();
-                for name in parsed.iter().flat_map(json::Record::keys) {
+                for name in parsed.iter().flat_map(json::JsonRecord::keys) {
                     if !columns.iter().any(|column| column.name == name) {
                         columns.push(text(name));
                     }
@@ -84,17 +84,17 @@ impl ReadAs {
             None => format!("{} (guessed; --encoding changes it)", encoding.name()),
         });
         let format = match (opened.format, opened.delimiter) {
-            (Format::Ndjson, _) => "NDJSON",
-            (Format::Json, _) => "JSON",
-            (Format::Tsv, _) => "TSV",
-            (Format::Csv, b';') => "CSV with semicolons",
-            (Format::Csv, b'|') => "CSV with bars",
-            (Format::Csv, b'\t') => "CSV with tabs",
-            (Format::Csv, _) => "CSV",
+            (FileFormat::Ndjson, _) => "NDJSON",
+            (FileFormat::Json, _) => "JSON",
+            (FileFormat::Tsv, _) => "TSV",
+            (FileFormat::Csv, b';') => "CSV with semicolons",
+            (FileFormat::Csv, b'|') => "CSV with bars",
+            (FileFormat::Csv, b'\t') => "CSV with tabs",
+            (FileFormat::Csv, _) => "CSV",
             #[cfg(feature = "parquet")]
-            (Format::Parquet, _) => "Parquet",
+            (FileFormat::Parquet, _) => "Parquet",
             #[cfg(feature = "parquet")]
-            (Format::Arrow, _) => "Arrow IPC",
+            (FileFormat::Arrow, _) => "Arrow IPC",
         };
         let has_records = !first.is_empty();
         ReadAs { name, format, encoding, fields, columns, unreadable, by_line, has_records }
@@ -173,7 +173,7 @@ fn fields_of_table(fields: &Fields, columns: &[String]) -> Vec<(Field, String)> 
     Field::ALL.into_iter().filter_map(|field| Some((field, column(field)?.clone()))).collect()
 }
 
-fn fields_of_records(fields: &Fields, records: &[json::Record<'_>]) -> Vec<(Field, String)> {
+fn fields_of_records(fields: &Fields, records: &[json::JsonRecord<'_>]) -> Vec<(Field, String)> {
     let source = |field| {
         records.iter().find_map(|record| {
             let name = fields.source(record, field)?;
@@ -187,9 +187,9 @@ fn fields_of_records(fields: &Fields, records: &[json::Record<'_>]) -> Vec<(Fiel
 }
 
 /// True if a record is an object without an id.
-pub(super) fn lacks_id(record: &Record, fields: &Fields) -> bool {
+pub(super) fn lacks_id(record: &InputRecord, fields: &Fields) -> bool {
     let Ok(bytes) = &record.content else { return false };
-    json::Record::parse(bytes).is_ok_and(|record| {
+    json::JsonRecord::parse(bytes).is_ok_and(|record| {
         matches!(record.read(), crate::formats::fields::Shape::Record)
             && fields.source(&record, Field::Id).is_none()
             && !record.keys().any(|key| fields.is_name(Field::Id, key))

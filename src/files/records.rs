@@ -12,17 +12,17 @@ use samestory_engine::model::DeadLetterReason;
 
 use super::array::Array;
 #[cfg(feature = "parquet")]
-use super::columnar::Rows;
+use super::columnar::ColumnarReader;
 use super::encoding::TextEncoding;
 use super::lines::Lines;
 use super::source::{Bytes, PEEK_LIMIT, Source, SourceError, peek};
 use super::stage::InputSpec;
-use super::table::Table;
+use super::table::TableReader;
 use super::walk;
 
 /// The format of an input file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum FileFormat {
     /// One JSON object per line.
     Ndjson,
     /// A JSON array of objects, or a sequence of objects that may span lines.
@@ -41,7 +41,7 @@ pub enum Format {
 
 /// One record of an input: its JSON, or the reason why it has none.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct InputRecord {
     /// The line on which it starts, counted from 1.
     pub(crate) line: u64,
     pub(crate) content: Result<Vec<u8>, DecodeFailure>,
@@ -55,15 +55,15 @@ pub(crate) struct Record {
 pub(crate) enum Records {
     Lines(Lines),
     Array(Array),
-    Table(Box<Table>),
+    Table(Box<TableReader>),
     #[cfg(feature = "parquet")]
-    Rows(Box<Rows>),
+    Rows(Box<ColumnarReader>),
 }
 
 /// How an input is read, beside its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Opened {
-    pub(crate) format: Format,
+pub(crate) struct OpenedInput {
+    pub(crate) format: FileFormat,
     /// The delimiter of a table.
     pub(crate) delimiter: u8,
     /// The encoding, if it is not UTF-8.
@@ -76,15 +76,15 @@ impl Records {
         source: &Source,
         reading: &InputSpec,
         read: &Arc<AtomicU64>,
-    ) -> Result<(Records, Opened), SourceError> {
+    ) -> Result<(Records, OpenedInput), SourceError> {
         let name = || source.name();
         let unreadable = |error| SourceError::Unreadable { name: name(), error };
         #[cfg(feature = "parquet")]
-        if let Some((rows, format)) = Rows::open(source, reading, read)? {
+        if let Some((rows, format)) = ColumnarReader::open(source, reading, read)? {
             if reading.records.is_some() {
                 return Err(SourceError::NoKeys { name: name(), format: "a table" });
             }
-            let opened = Opened { format, delimiter: b',', encoding: None };
+            let opened = OpenedInput { format, delimiter: b',', encoding: None };
             return Ok((Records::Rows(Box::new(rows)), opened));
         }
         let (bytes, encoding) = source.open_text(reading.encoding, read)?;
@@ -94,18 +94,18 @@ impl Records {
         let beginning = &start[mark..];
         let detected = || by_name(&name()).or_else(|| by_content(beginning));
         let format = match (reading.format.or_else(detected), &reading.records) {
-            (Some(Format::Csv | Format::Tsv), Some(_)) => {
+            (Some(FileFormat::Csv | FileFormat::Tsv), Some(_)) => {
                 return Err(SourceError::NoKeys { name: name(), format: "a table" });
             }
-            (_, Some(_)) => Format::Json,
+            (_, Some(_)) => FileFormat::Json,
             (Some(format), None) => format,
             (None, None) => return Err(SourceError::Unknown { name: name() }),
         };
         let delimiter = match format {
-            Format::Tsv => b'\t',
+            FileFormat::Tsv => b'\t',
             _ => delimiter(beginning),
         };
-        if let (Format::Ndjson | Format::Json, None) = (format, &reading.records) {
+        if let (FileFormat::Ndjson | FileFormat::Json, None) = (format, &reading.records) {
             let is = |field: Field, key: &str| reading.fields.is_name(field, key);
             let is_field =
                 |key: &str| [Field::Body, Field::Title, Field::Url].into_iter().any(|field| is(field, key));
@@ -118,19 +118,19 @@ impl Records {
         let bytes = Bytes::with_capacity(capacity, Box::new(start.chain(rest)));
         let limit = reading.limit;
         let records = match format {
-            Format::Ndjson => Records::Lines(Lines::new(bytes, limit)),
-            Format::Json => Records::Array(Array::new(bytes, limit, reading.records.as_deref())),
-            Format::Csv | Format::Tsv => {
-                Records::Table(Box::new(Table::new(bytes, delimiter, limit).map_err(unreadable)?))
+            FileFormat::Ndjson => Records::Lines(Lines::new(bytes, limit)),
+            FileFormat::Json => Records::Array(Array::new(bytes, limit, reading.records.as_deref())),
+            FileFormat::Csv | FileFormat::Tsv => {
+                Records::Table(Box::new(TableReader::new(bytes, delimiter, limit).map_err(unreadable)?))
             }
             #[cfg(feature = "parquet")]
-            Format::Parquet | Format::Arrow => return Err(SourceError::Unknown { name: name() }),
+            FileFormat::Parquet | FileFormat::Arrow => return Err(SourceError::Unknown { name: name() }),
         };
-        Ok((records, Opened { format, delimiter, encoding }))
+        Ok((records, OpenedInput { format, delimiter, encoding }))
     }
 
     /// The next record; none at the end of the input.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<InputRecord>> {
         match self {
             Records::Lines(lines) => lines.next(),
             Records::Array(array) => array.next(),
@@ -162,28 +162,28 @@ impl Records {
     }
 }
 
-fn by_name(name: &str) -> Option<Format> {
+fn by_name(name: &str) -> Option<FileFormat> {
     let name = name.to_ascii_lowercase();
     let name = [".gz", ".zst"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(&name);
     match name.rsplit_once('.')?.1 {
-        "ndjson" | "jsonl" | "jsonlines" | "ldjson" => Some(Format::Ndjson),
-        "csv" => Some(Format::Csv),
-        "tsv" | "tab" => Some(Format::Tsv),
+        "ndjson" | "jsonl" | "jsonlines" | "ldjson" => Some(FileFormat::Ndjson),
+        "csv" => Some(FileFormat::Csv),
+        "tsv" | "tab" => Some(FileFormat::Tsv),
         _ => None,
     }
 }
 
 /// An array starts with a bracket. An object that spans lines starts with a brace alone on its line.
-fn by_content(start: &[u8]) -> Option<Format> {
+fn by_content(start: &[u8]) -> Option<FileFormat> {
     let start = start.trim_ascii_start();
     let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii_end();
     match start.first() {
-        None => Some(Format::Ndjson),
-        Some(b'[') => Some(Format::Json),
-        Some(b'{') if line == b"{" => Some(Format::Json),
-        Some(b'{') => Some(Format::Ndjson),
-        Some(_) if line.contains(&b'\t') => Some(Format::Tsv),
-        Some(_) if line.contains(&b',') || line.contains(&b';') => Some(Format::Csv),
+        None => Some(FileFormat::Ndjson),
+        Some(b'[') => Some(FileFormat::Json),
+        Some(b'{') if line == b"{" => Some(FileFormat::Json),
+        Some(b'{') => Some(FileFormat::Ndjson),
+        Some(_) if line.contains(&b'\t') => Some(FileFormat::Tsv),
+        Some(_) if line.contains(&b',') || line.contains(&b';') => Some(FileFormat::Csv),
         Some(_) => None,
     }
 }

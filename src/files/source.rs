@@ -120,7 +120,7 @@ impl Source {
         }
     }
 
-    /// Whether the input is a file whose bytes are still there after they have been read. Those of a pipe, named or not, are
+    /// True if the input is a file whose bytes are still there after they have been read. Those of a pipe, named or not, are
     /// gone.
     pub(crate) fn is_readable_again(&self) -> bool {
         matches!(self, Source::File(path) if fs::metadata(path).is_ok_and(|data| data.is_file()))

@@ -19,10 +19,10 @@ use samestory_engine::engine::{Incoming, Item, Preparer};
 use samestory_engine::model::DeadLetter;
 use samestory_engine::model::{BoundedStr, Position};
 
-use super::RunError;
+use super::FileRunError;
 use super::encoding::TextEncoding;
 use super::read_as::{LOOKED_AT, ReadAs, lacks_id};
-use super::records::{Format, Record, Records};
+use super::records::{FileFormat, InputRecord, Records};
 use super::source::Source;
 
 /// The most records, and bytes, in a chunk.
@@ -37,7 +37,7 @@ pub struct InputSpec {
     /// The inputs, in reading order.
     pub sources: Vec<Source>,
     /// The format of all inputs; detected by name and content if None.
-    pub format: Option<Format>,
+    pub format: Option<FileFormat>,
     /// The character encoding of all inputs; guessed if None.
     pub encoding: Option<TextEncoding>,
     /// The keys under which a JSON input has its records.
@@ -83,12 +83,12 @@ pub(crate) struct Start {
 
 struct Chunk {
     source: usize,
-    records: Vec<Record>,
+    records: Vec<InputRecord>,
     next: u64,
     name_by_line: bool,
     unfinished: Option<u64>,
     truncated: Option<u64>,
-    failure: Option<RunError>,
+    failure: Option<FileRunError>,
     /// With the first records of a source: how it was understood.
     read_as: Option<Box<ReadAs>>,
     /// Input bytes that were read up to the end of this chunk.
@@ -106,7 +106,7 @@ pub(crate) struct PreparedChunk {
     /// The line of a record inside of which the input ends, so that others may be missing.
     pub(crate) truncated: Option<u64>,
     /// The error that ended reading after this chunk.
-    pub(crate) failure: Option<RunError>,
+    pub(crate) failure: Option<FileRunError>,
     /// With the first records of a source: how it was understood.
     pub(crate) read_as: Option<Box<ReadAs>>,
     /// Input bytes that were read up to the end of this chunk.
@@ -223,7 +223,7 @@ fn read(reading: &InputSpec, starts: &[Start], workers: &[SyncSender<Chunk>], by
         let mut name_by_line = reading.name_by_line || (may_name && table_lacks_ids);
         let mut next = 0;
         let mut chunk = empty(next, name_by_line, None);
-        let mut first: Vec<Record> = Vec::new();
+        let mut first: Vec<InputRecord> = Vec::new();
         let mut described = false;
         let mut bytes = 0;
         loop {
@@ -231,7 +231,7 @@ fn read(reading: &InputSpec, starts: &[Start], workers: &[SyncSender<Chunk>], by
                 Ok(record) => record,
                 Err(error) => {
                     let (name, after) = (source.name(), chunk.records.last().map_or(0, |last| last.line));
-                    chunk.failure = Some(RunError::Broken { name, after, error });
+                    chunk.failure = Some(FileRunError::Broken { name, after, error });
                     send(chunk);
                     return;
                 }
@@ -294,12 +294,12 @@ fn read(reading: &InputSpec, starts: &[Start], workers: &[SyncSender<Chunk>], by
 pub fn each_record(
     reading: &InputSpec,
     visit: &mut dyn FnMut(Result<Vec<u8>, DecodeFailure>) -> bool,
-) -> Result<(), RunError> {
+) -> Result<(), FileRunError> {
     let bytes_read = Arc::new(AtomicU64::new(0));
     for source in &reading.sources {
         let (mut records, _) = Records::open(source, reading, &bytes_read)?;
         let mut after = 0;
-        let broken = |after| move |error| RunError::Broken { name: source.name(), after, error };
+        let broken = |after| move |error| FileRunError::Broken { name: source.name(), after, error };
         while let Some(record) = records.next().map_err(broken(after))? {
             after = record.line;
             if !visit(record.content) {
@@ -377,7 +377,7 @@ fn decode(
     name: impl Fn() -> Option<String>,
 ) -> Result<(Event, Box<RawValue>), DecodeFailure> {
     let bytes = json::one_line(bytes);
-    let record = json::Record::parse(&bytes)?;
+    let record = json::JsonRecord::parse(&bytes)?;
     let event = json::decode(&record, &reading.fields, name)?;
     let context = RecordContext { key: None, headers: &[] };
     reading.owner.check(event.id(), || reading.fields.site(&record), context)?;

@@ -11,7 +11,7 @@ use samestory_engine::model::{Lang, VerdictKind};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Verdicts by language.
-    pub languages: BTreeMap<Lang, Counts>,
+    pub languages: BTreeMap<Lang, VerdictCounts>,
     /// Records that could not be judged, by reason.
     pub dead_letters: BTreeMap<DeadLetterReason, Refusals>,
     /// An input that ends inside a record, and the line of that record: others may be missing.
@@ -56,7 +56,7 @@ struct Repeats {
 
 /// Verdict counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct VerdictCounts {
     /// Unique articles.
     pub unique: u64,
     /// Near-duplicates.
@@ -67,15 +67,15 @@ pub struct Counts {
     pub review: u64,
 }
 
-impl Counts {
+impl VerdictCounts {
     /// Articles judged.
     pub fn articles(&self) -> u64 {
         self.unique + self.near + self.exact
     }
 }
 
-impl std::ops::AddAssign for Counts {
-    fn add_assign(&mut self, other: Counts) {
+impl std::ops::AddAssign for VerdictCounts {
+    fn add_assign(&mut self, other: VerdictCounts) {
         self.unique += other.unique;
         self.near += other.near;
         self.exact += other.exact;
@@ -143,8 +143,8 @@ impl Summary {
     }
 
     /// The counts over all languages.
-    pub fn total(&self) -> Counts {
-        let mut total = Counts::default();
+    pub fn total(&self) -> VerdictCounts {
+        let mut total = VerdictCounts::default();
         self.languages.values().for_each(|&counts| total += counts);
         total
     }

@@ -12,10 +12,10 @@ use crate::formats::fields::DecodeFailure;
 use crate::formats::json;
 use samestory_engine::model::DeadLetterReason;
 
-use super::records::{Record, fill, too_large};
+use super::records::{InputRecord, fill, too_large};
 use super::source::Bytes;
 
-pub(crate) struct Table {
+pub(crate) struct TableReader {
     pub(crate) bytes: Bytes,
     pub(crate) columns: Vec<String>,
     reader: Reader,
@@ -36,12 +36,12 @@ pub(crate) struct Table {
 /// The most columns a row may have.
 const COLUMNS: usize = 4096;
 
-impl Table {
+impl TableReader {
     /// Reads the header row.
-    pub(crate) fn new(bytes: Bytes, delimiter: u8, limit: usize) -> io::Result<Table> {
+    pub(crate) fn new(bytes: Bytes, delimiter: u8, limit: usize) -> io::Result<TableReader> {
         let reader = ReaderBuilder::new().delimiter(delimiter).build();
         let (values, ends) = (vec![0; 4096], vec![0; 64]);
-        let mut table = Table {
+        let mut table = TableReader {
             bytes,
             columns: Vec::new(),
             reader,
@@ -61,7 +61,7 @@ impl Table {
         Ok(table)
     }
 
-    pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<InputRecord>> {
         let Some((line, row)) = self.row()? else { return Ok(None) };
         let lines = self.line - line;
         let is_unclosed = self.unclosed(lines);
@@ -77,7 +77,7 @@ impl Table {
         };
         self.raw.truncate(self.raw.trim_ascii_end().len());
         let original = (self.raw.len() < self.limit).then(|| self.raw.clone());
-        Ok(Some(Record { line, content, original, unfinished }))
+        Ok(Some(InputRecord { line, content, original, unfinished }))
     }
 
     /// True if the row swallowed the rest of the file: the file ended inside a quoted value.

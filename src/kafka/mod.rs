@@ -215,7 +215,7 @@ pub fn run(
     stores.set_partition_count(counts.states);
     board.started();
     let pauses = PausedRoles::default();
-    let watch = admin::notes::Watch::new(bus, pauses.clone(), Arc::clone(board));
+    let watch = admin::notes::PauseWatch::new(bus, pauses.clone(), Arc::clone(board));
     watch.start(stop.clone()).map_err(RunError::Thread)?;
     if io.writes {
         admin::notes::note_settings(config).map_err(RunError::Thread)?;

@@ -169,7 +169,7 @@ pub(super) const CANDIDATES: Metric = counter(
     "samestory_candidates_total",
     "documents",
     &[],
-    "Candidates that articles were compared with. Divided by articles, it is the work per article.",
+    "Candidates that articles were compared with. Divided by the articles, this is the work per article.",
 );
 pub(super) const CAPPED: Metric = counter(
     "samestory_capped_buckets_total",
@@ -228,8 +228,8 @@ pub(super) const VERDICT_AGE: Metric = Metric {
     kind: Kind::Histogram(AGES),
     unit: "seconds",
     labels: &[],
-    help: "Age of a verdict when its transaction has committed: the time since the timestamp of the raw record. It measures \
-           arrival only if producers leave that timestamp to Kafka; docs/slo.md says what to do otherwise.",
+    help: "Age of a verdict when its transaction has committed: the time since the timestamp of the raw record. It is the \
+           time since arrival only if producers leave that timestamp to Kafka; docs/slo.md has the other cases.",
 };
 pub(super) const READY: Metric =
     gauge("samestory_ready", "0 or 1", &[], "1 if /readyz reports ready; if not, /readyz gives the reason.");
@@ -243,8 +243,8 @@ pub(super) const CAUGHT_UP: Metric = gauge(
     "samestory_generation_caught_up",
     "0 or 1",
     &[],
-    "0 while a new generation reads what the old one has published, 1 once every partition of this process has caught up, and \
-     where there is nothing to follow. End the old generation when it is 1 everywhere and match has no lag.",
+    "0 while a new generation reads records that the old one has published, 1 once every partition of this process has caught \
+     up, and if there is no old generation. End the old generation when this is 1 on every process and match has no lag.",
 );
 pub(super) const LAG: Metric = gauge(
     "samestory_lag_records",
@@ -258,7 +258,7 @@ pub(super) const UNPURGED: Metric = gauge(
     "records",
     &[PARTITION],
     "Routed records below the committed offset that the broker still has after a purge, which runs about every 30 seconds. \
-     It should be 0; a larger value for a long time means that deletes fail and the brokers' disks fill.",
+     Normally 0; if it stays larger, deletes fail and the brokers' disks fill.",
 );
 pub(super) const PARTITIONS: Metric = gauge(
     "samestory_partitions",
@@ -331,14 +331,14 @@ pub(super) const WEBHOOK_EVENTS: Metric = counter(
     "samestory_webhook_events_total",
     "events",
     &[HANDED_OVER],
-    "Events of `samestory webhook run` that its server accepted, and those that it refused and that became dead letters.",
+    "Events of `samestory webhook run`: those that its server accepted, and those that it refused, which became dead letters.",
 );
 pub(super) const WEBHOOK_SECONDS: Metric = Metric {
     name: "samestory_webhook_seconds",
     kind: Kind::Histogram(SECONDS),
     unit: "seconds",
     labels: &[ANSWER],
-    help: "Duration of one request of the webhook. `refused` is an answer other than 2xx, `failed` is no answer.",
+    help: "Duration of one request of the webhook. `refused` is a response other than 2xx, `failed` is no response.",
 };
 
 /// All metrics, in the order of `docs/metrics.md`.
@@ -402,11 +402,19 @@ pub fn markdown() -> String {
     }
     text += "\n## Labels\n\n| label | values |\n|---|---|\n";
     let mut listed: Vec<Label> = Vec::new();
-    for label in METRICS.iter().flat_map(|metric| metric.labels) {
-        if !listed.contains(label) {
-            listed.push(*label);
-            text += &format!("| `{}` | {} |\n", label.name, label.values);
+    let all = || METRICS.iter().flat_map(|metric| metric.labels);
+    for label in all() {
+        if listed.contains(label) {
+            continue;
         }
+        listed.push(*label);
+        text += &format!("| `{}`", label.name);
+        if all().any(|other| other.name == label.name && other != label) {
+            let metrics = METRICS.iter().filter(|metric| metric.labels.contains(label));
+            let names: Vec<String> = metrics.map(|metric| format!("`{}`", metric.name)).collect();
+            text += &format!(" of {}", names.join(", "));
+        }
+        text += &format!(" | {} |\n", label.values);
     }
     text
 }

@@ -1,6 +1,6 @@
 //! The HTML report of a run over files: an overview of all groups that unfolds into texts side by side.
 //!
-//! During the run, [`Report::add`] collects pairs, never their texts. At the end, [`Report::add_clusters`] takes the groups
+//! During the run, `HtmlReport::add` collects pairs, never their texts. At the end, `HtmlReport::add_clusters` takes the groups
 //! from the state, and `texts` reads the texts again from their files; articles from a pipe are kept in memory up to a
 //! limit. `page` puts all of it into one file as JSON (`data`), which `page.js` shows.
 
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::value::RawValue;
 
-use samestory_engine::engine::{Engine, Output, Plan};
+use samestory_engine::engine::{Engine, Output};
 use samestory_engine::index::{StoreError, View};
 use samestory_engine::model::{
     ArticleId, ClusterId, ClusterRecord, Contribution, Flag, Fraction, Lang, MatchType, Position,
@@ -104,7 +104,7 @@ pub struct About {
 
 /// Collects the pairs of a run, and renders them as an HTML page.
 #[derive(Debug)]
-pub struct Report {
+pub struct HtmlReport {
     groups: BTreeMap<ClusterId, ReportGroup>,
     related: Vec<ReportPair>,
     related_total: u64,
@@ -112,10 +112,10 @@ pub struct Report {
     kept: ReportTexts,
 }
 
-impl Report {
+impl HtmlReport {
     /// An empty report. If an input is standard input, its articles are kept for the page.
-    pub fn new(reading: &InputSpec) -> Report {
-        Report {
+    pub fn new(reading: &InputSpec) -> HtmlReport {
+        HtmlReport {
             groups: BTreeMap::new(),
             related: Vec::new(),
             related_total: 0,
@@ -124,25 +124,22 @@ impl Report {
         }
     }
 
-    /// Adds the verdicts of a batch that has been applied to `state`.
+    /// Adds the verdict of a record, if it has one, once its batch has been applied to `state`.
     pub(crate) fn add(
         &mut self,
-        plan: &Plan,
-        articles: &[Option<Box<RawValue>>],
+        outputs: &[Output],
+        article: Option<&RawValue>,
         state: &impl View,
     ) -> Result<(), StoreError> {
-        for (decided, article) in plan.decided.iter().zip(articles) {
-            let tagged = decided.outputs.iter().find_map(|output| match output {
-                Output::Tagged(tagged) => Some(tagged),
-                _ => None,
-            });
-            let Some(tagged) = tagged else { continue };
-            if let Some(article) = article {
-                self.kept.keep(&tagged.input, article);
-            }
-            self.add_tagged(tagged, state)?;
+        let tagged = outputs.iter().find_map(|output| match output {
+            Output::Tagged(tagged) => Some(tagged),
+            _ => None,
+        });
+        let Some(tagged) = tagged else { return Ok(()) };
+        if let Some(article) = article {
+            self.kept.keep(&tagged.input, article);
         }
-        Ok(())
+        self.add_tagged(tagged, state)
     }
 
     fn add_tagged(&mut self, tagged: &Verdict, state: &impl View) -> Result<(), StoreError> {

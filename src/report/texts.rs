@@ -114,7 +114,7 @@ fn show(
     options: &Options,
     shown: &mut BTreeMap<Side, ShownArticle>,
 ) {
-    let Ok(record) = json::Record::parse(bytes) else { return };
+    let Ok(record) = json::JsonRecord::parse(bytes) else { return };
     // An article without an id was named by its line; accept that name only if the report asks for it.
     let by_line = || {
         sides.first().map(|side| side.id.as_str().to_owned()).filter(|id| id.ends_with(&format!(":{line}")))

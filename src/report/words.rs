@@ -1,4 +1,4 @@
-//! Labels, numbers, evidence in words, and escaping for what stands in the page outside of its data.
+//! The words of the page outside of its data: labels, numbers, evidence in a sentence; and their escaping.
 
 use samestory_engine::model::{Fraction, Lang};
 use samestory_engine::text::language;

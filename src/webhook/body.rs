@@ -6,14 +6,14 @@ use sha2::Sha256;
 
 use crate::config::WebhookFormat;
 
-use super::event::Event;
+use super::event::VerdictEvent;
 
 /// The longest headline in a chat message, in characters.
 const LONGEST_TITLE: usize = 150;
 
 /// What one request sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Payload {
+pub struct WebhookPayload {
     /// The JSON text.
     pub body: String,
     /// Names the events: equal for equal events, so that a server can ignore a repeated request.
@@ -21,7 +21,7 @@ pub struct Payload {
 }
 
 /// The body for these events.
-pub fn payload(format: WebhookFormat, events: &[Event]) -> Payload {
+pub fn payload(format: WebhookFormat, events: &[VerdictEvent]) -> WebhookPayload {
     let body = match format {
         WebhookFormat::Json => json!({ "events": events }).to_string(),
         WebhookFormat::Slack => {
@@ -31,7 +31,7 @@ pub fn payload(format: WebhookFormat, events: &[Event]) -> Payload {
     };
     let ids: Vec<&str> = events.iter().map(|event| event.id.as_str()).collect();
     let idempotency_key = format!("{:032x}", xxhash_rust::xxh3::xxh3_128(ids.join("\n").as_bytes()));
-    Payload { body, idempotency_key }
+    WebhookPayload { body, idempotency_key }
 }
 
 /// The value of the header `Samestory-Signature`: `t=` the time in seconds, `v1=` the HMAC-SHA256 of `<time>.<body>` in hex.
@@ -45,7 +45,7 @@ pub fn signature(secret: &str, seconds: i64, body: &str) -> String {
 }
 
 /// `near-duplicate: *The bridge* repeats a0 (similarity 0.83, confidence 0.97) en`.
-fn slack_line(event: &Event) -> String {
+fn slack_line(event: &VerdictEvent) -> String {
     let title = event.title.as_deref().unwrap_or(&event.article_id);
     let title = slack_text(&title.chars().take(LONGEST_TITLE).collect::<String>());
     let title = match event.url.as_deref().filter(|url| is_plain_url(url)) {
@@ -97,8 +97,8 @@ fn is_plain_url(url: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn event(id: &str, title: &str, url: Option<&str>) -> Event {
-        Event {
+    fn event(id: &str, title: &str, url: Option<&str>) -> VerdictEvent {
+        VerdictEvent {
             id: id.into(),
             kind: "verdict",
             article_id: "a1".into(),
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn equal_events_have_equal_keys() {
         let (a, b) = (event("t/0/1", "A", None), event("t/0/2", "A", None));
-        let key = |events: &[Event]| payload(WebhookFormat::Json, events).idempotency_key;
+        let key = |events: &[VerdictEvent]| payload(WebhookFormat::Json, events).idempotency_key;
         assert_eq!(key(&[a.clone(), b.clone()]), key(&[a.clone(), b.clone()]));
         assert_ne!(key(std::slice::from_ref(&a)), key(&[a.clone(), b]));
         assert_eq!(key(&[a]).len(), 32);

@@ -7,9 +7,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::config::{Webhook, WebhookFormat};
 
-use super::body::{Payload, payload};
-use super::event::Event;
-use super::http::Answer;
+use super::body::{WebhookPayload, payload};
+use super::event::VerdictEvent;
+use super::http::WebhookAnswer;
 
 /// When to send again, and when to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +52,10 @@ impl RetryPolicy {
     ///
     /// 2xx is success, whatever the body says. 408, 425, 429, 5xx and no answer are worth another attempt. Everything else, a
     /// redirect too, is a refusal.
-    pub fn react(&self, answer: &Answer, attempt: u32, payload: &Payload) -> Reaction {
+    pub fn react(&self, answer: &WebhookAnswer, attempt: u32, payload: &WebhookPayload) -> Reaction {
         let (why, after) = match answer {
-            Answer::Status { status: 200..=299, .. } => return Reaction::Delivered,
-            Answer::Status { status, retry_after, text } => {
+            WebhookAnswer::Status { status: 200..=299, .. } => return Reaction::Delivered,
+            WebhookAnswer::Status { status, retry_after, text } => {
                 let why =
                     if text.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {text}") };
                 if !matches!(status, 408 | 425 | 429 | 500..=599) {
@@ -63,7 +63,7 @@ impl RetryPolicy {
                 }
                 (why, *retry_after)
             }
-            Answer::None { why } => (why.clone(), None),
+            WebhookAnswer::None { why } => (why.clone(), None),
         };
         if self.retries.is_some_and(|retries| attempt >= retries) {
             return Reaction::Refused { why: format!("{why}, after {attempt} retries") };
@@ -76,7 +76,7 @@ impl RetryPolicy {
 
     /// Doubles from the first pause up to the longest; between half of it and all of it, so that many senders do not return
     /// together.
-    fn pause(&self, attempt: u32, payload: &Payload) -> Duration {
+    fn pause(&self, attempt: u32, payload: &WebhookPayload) -> Duration {
         let doubled = self.first.saturating_mul(1_u32.checked_shl(attempt.min(31)).unwrap_or(u32::MAX));
         let full = doubled.min(self.longest);
         let spread = xxh3_64_with_seed(payload.idempotency_key.as_bytes(), u64::from(attempt));
@@ -87,7 +87,7 @@ impl RetryPolicy {
 /// What the caller of [`deliver`] does for it.
 pub trait Channel {
     /// Sends one request.
-    fn send(&mut self, payload: &Payload) -> Answer;
+    fn send(&mut self, payload: &WebhookPayload) -> WebhookAnswer;
 
     /// Waits; returns false if the process is to stop.
     fn wait(&mut self, pause: Duration, why: &str) -> bool;
@@ -96,7 +96,7 @@ pub trait Channel {
     ///
     /// # Errors
     /// It cannot be kept, so it must not be passed over.
-    fn refuse(&mut self, event: &Event, why: &str) -> Result<(), String>;
+    fn refuse(&mut self, event: &VerdictEvent, why: &str) -> Result<(), String>;
 }
 
 /// How the delivery of some events ended.
@@ -121,7 +121,7 @@ pub enum Delivery {
 pub fn deliver(
     format: WebhookFormat,
     policy: RetryPolicy,
-    events: &[Event],
+    events: &[VerdictEvent],
     channel: &mut dyn Channel,
 ) -> Result<Delivery, String> {
     let (mut delivered, mut refused) = (0, 0);
@@ -163,16 +163,16 @@ mod tests {
     const POLICY: RetryPolicy =
         RetryPolicy { retries: Some(3), first: Duration::from_millis(100), longest: Duration::from_secs(1) };
 
-    fn some_payload() -> Payload {
-        Payload { body: "{}".into(), idempotency_key: "k".into() }
+    fn some_payload() -> WebhookPayload {
+        WebhookPayload { body: "{}".into(), idempotency_key: "k".into() }
     }
 
-    fn status(status: u16) -> Answer {
-        Answer::Status { status, retry_after: None, text: String::new() }
+    fn status(status: u16) -> WebhookAnswer {
+        WebhookAnswer::Status { status, retry_after: None, text: String::new() }
     }
 
-    fn events(count: usize) -> Vec<Event> {
-        let event = |at: usize| Event {
+    fn events(count: usize) -> Vec<VerdictEvent> {
+        let event = |at: usize| VerdictEvent {
             id: format!("t/0/{at}"),
             kind: "verdict",
             article_id: format!("a{at}"),
@@ -201,8 +201,8 @@ mod tests {
         patience: usize,
     }
 
-    impl<F: FnMut(&Payload) -> Answer> Channel for Scripted<F> {
-        fn send(&mut self, payload: &Payload) -> Answer {
+    impl<F: FnMut(&WebhookPayload) -> WebhookAnswer> Channel for Scripted<F> {
+        fn send(&mut self, payload: &WebhookPayload) -> WebhookAnswer {
             self.sent.push(payload.body.clone());
             (self.answer)(payload)
         }
@@ -212,19 +212,19 @@ mod tests {
             self.waited.len() < self.patience
         }
 
-        fn refuse(&mut self, event: &Event, _why: &str) -> Result<(), String> {
+        fn refuse(&mut self, event: &VerdictEvent, _why: &str) -> Result<(), String> {
             self.refused.push(event.article_id.clone());
             Ok(())
         }
     }
 
-    fn scripted<F: FnMut(&Payload) -> Answer>(answer: F) -> Scripted<F> {
+    fn scripted<F: FnMut(&WebhookPayload) -> WebhookAnswer>(answer: F) -> Scripted<F> {
         Scripted { answer, sent: Vec::new(), waited: Vec::new(), refused: Vec::new(), patience: usize::MAX }
     }
 
     #[test]
     fn answers_have_their_meaning() {
-        let react = |answer: &Answer, attempt| POLICY.react(answer, attempt, &some_payload());
+        let react = |answer: &WebhookAnswer, attempt| POLICY.react(answer, attempt, &some_payload());
         for accepted in [200, 202, 204, 299] {
             assert_eq!(react(&status(accepted), 0), Reaction::Delivered);
         }
@@ -236,7 +236,7 @@ mod tests {
             assert!(matches!(react(&status(retried), 3), Reaction::Refused { .. }), "{retried}");
         }
         let forever = RetryPolicy { retries: None, ..POLICY };
-        let away = Answer::None { why: "refused".into() };
+        let away = WebhookAnswer::None { why: "refused".into() };
         assert!(matches!(forever.react(&away, u32::MAX, &some_payload()), Reaction::Retry { .. }));
     }
 
@@ -247,13 +247,13 @@ mod tests {
             let pause = POLICY.pause(attempt, &some_payload());
             assert!(full / 2 <= pause && pause <= full, "{attempt}: {pause:?}");
         }
-        let other = Payload { idempotency_key: "other".into(), ..some_payload() };
+        let other = WebhookPayload { idempotency_key: "other".into(), ..some_payload() };
         assert_ne!(POLICY.pause(1, &some_payload()), POLICY.pause(1, &other));
     }
 
     #[test]
     fn a_server_may_ask_for_patience_within_bounds() {
-        let asks = |seconds| Answer::Status {
+        let asks = |seconds| WebhookAnswer::Status {
             status: 503,
             retry_after: Some(Duration::from_secs(seconds)),
             text: String::new(),

@@ -11,7 +11,7 @@ const LONGEST: usize = 500;
 
 /// One published verdict or tombstone.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Event {
+pub struct VerdictEvent {
     /// `topic/partition/offset`: the same whenever the event is sent again, so that a receiver can ignore repetitions.
     pub id: String,
     /// `verdict` or `retracted`.
@@ -72,7 +72,7 @@ pub struct Published<'a> {
 
 impl Published<'_> {
     /// The event that this record is, if it is one of `wanted`.
-    pub fn event(&self, wanted: &[WebhookEvent]) -> Option<Event> {
+    pub fn event(&self, wanted: &[WebhookEvent]) -> Option<VerdictEvent> {
         let wants = |event| wanted.contains(&event);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let header = |name: &str| {
@@ -100,7 +100,7 @@ impl Published<'_> {
         let number = |name| header(name).and_then(|value| value.parse().ok());
         let (topic, partition, offset) = self.position;
         let (title, url) = self.value.map_or((None, None), title_and_url);
-        Some(Event {
+        Some(VerdictEvent {
             id: format!("{topic}/{partition}/{offset}"),
             kind: if self.value.is_none() { "retracted" } else { "verdict" },
             article_id: text(self.key),
@@ -142,7 +142,7 @@ mod tests {
             .collect()
     }
 
-    fn event(pairs: &[(&str, &str)], value: Option<&[u8]>, wanted: &[WebhookEvent]) -> Option<Event> {
+    fn event(pairs: &[(&str, &str)], value: Option<&[u8]>, wanted: &[WebhookEvent]) -> Option<VerdictEvent> {
         let headers = headers(pairs);
         Published { position: ("t", 2, 17), key: b"a1", headers: &headers, value }.event(wanted)
     }

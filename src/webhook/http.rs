@@ -9,7 +9,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_p
 
 use crate::config::{Secret, Webhook};
 
-use super::body::{Payload, signature};
+use super::body::{WebhookPayload, signature};
 
 /// The most that is read of an answer: enough to tell an operator why it is a refusal.
 const LONGEST_ANSWER: u64 = 16 << 10;
@@ -27,7 +27,7 @@ pub struct Server {
 
 /// What came of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum WebhookAnswer {
     /// The server answered with this status.
     Status {
         /// The HTTP status.
@@ -84,7 +84,7 @@ impl Server {
     }
 
     /// Sends one request. `seconds` is the time that is signed.
-    pub fn send(&self, payload: &Payload, seconds: i64) -> Answer {
+    pub fn send(&self, payload: &WebhookPayload, seconds: i64) -> WebhookAnswer {
         let mut request = self
             .agent
             .post(self.url.reveal())
@@ -102,10 +102,12 @@ impl Server {
                 // The status has arrived, so it counts even if the body breaks off.
                 let body = answer.body_mut().with_config().limit(LONGEST_ANSWER).read_to_vec();
                 let text = String::from_utf8_lossy(&body.unwrap_or_default()).into_owned();
-                Answer::Status { status, retry_after, text: shown(&text) }
+                WebhookAnswer::Status { status, retry_after, text: shown(&text) }
             }
             // The address is a secret, and ureq's errors may repeat it.
-            Err(error) => Answer::None { why: shown(&error.to_string().replace(self.url.reveal(), "…")) },
+            Err(error) => {
+                WebhookAnswer::None { why: shown(&error.to_string().replace(self.url.reveal(), "…")) }
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Wrong clocks, sparse archives and dates in every notation do not stop deduplication.
 
 use samestory_engine::engine::{Batch, Incoming, Item, Preparer, Settings};
-use samestory_engine::index::{Change, Durability, Memory, Rows, Store, View};
+use samestory_engine::index::{Change, Durability, Memory, Store, View};
 use samestory_engine::model::{EventTime, Lang, VerdictKind};
 use samestory_engine::model::{Flag, RawArticle, Verdict};
 use samestory_engine::text::language::find;

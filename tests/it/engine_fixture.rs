@@ -17,7 +17,7 @@ pub(crate) fn index_schemes(threshold: f64, shortest: u32) -> IndexSchemes {
     IndexSchemes::new(IndexScheme {
         minhash: Some(banding),
         simhash: SimHashBands::None,
-        samples: Engine::SAMPLES,
+        samples: Engine::POSTED_SAMPLES,
         shortest,
     })
 }

@@ -137,13 +137,13 @@ pub(crate) fn fuzz_json(data: &[u8]) {
 const RECORD: &[u8] = br#"{"id":"a1","body":"The ferry runs \u00e9 again.","title":"Ferry","url":"https://news.example/a","lang":"en","content_type":"text/plain","published_at":"2026-03-02T06:10:00Z","fetched_at":1772431800000,"tags":[1.5e3,null,{"deep":[true]}]}"#;
 
 fn check_json(bytes: &[u8]) {
-    let record = match json::Record::parse(bytes) {
+    let record = match json::JsonRecord::parse(bytes) {
         Ok(record) => record,
         Err(refusal) => return assert!(refusal.message.len() < 1_000, "{refusal}"),
     };
     let line = json::one_line(bytes);
     assert!(!line.contains(&b'\n'), "a record of several lines must fit on one");
-    let read = |bytes: &[u8]| json::decode(&json::Record::parse(bytes)?, &Fields::default(), || None);
+    let read = |bytes: &[u8]| json::decode(&json::JsonRecord::parse(bytes)?, &Fields::default(), || None);
     let event = read(bytes);
     // Both lines say the same; a message may name another column.
     match (read(&line), &event) {
@@ -184,7 +184,7 @@ pub(crate) fn fuzz_fields(data: &[u8]) {
         let Ok(fields) = Fields::default().with(field, &path) else { continue };
         assert!(fields.is_configured(field));
         for bytes in [record, RECORD] {
-            if let Ok(record) = json::Record::parse(bytes) {
+            if let Ok(record) = json::JsonRecord::parse(bytes) {
                 let _event = json::decode(&record, &fields, || Some("named".to_owned()));
                 let _source = fields.source(&record, field);
             }
@@ -208,7 +208,7 @@ pub(crate) fn fuzz_avro(data: &[u8]) {
         Fields::default().event(&datum, || None)
     };
     let valid = {
-        let record = json::Record::parse(RECORD).expect("valid");
+        let record = json::JsonRecord::parse(RECORD).expect("valid");
         let Ok(Event::Article(article)) = json::decode(&record, &Fields::default(), || None) else {
             panic!("an article")
         };
@@ -288,7 +288,7 @@ fn changelog() -> &'static [(Vec<u8>, Vec<u8>)] {
     static RECORDS: OnceLock<Vec<(Vec<u8>, Vec<u8>)>> = OnceLock::new();
     RECORDS.get_or_init(|| {
         let dedup = Deduplicator::in_memory(Options::default());
-        let record = json::Record::parse(RECORD).expect("valid");
+        let record = json::JsonRecord::parse(RECORD).expect("valid");
         let Ok(Event::Article(article)) = json::decode(&record, &Fields::default(), || None) else {
             panic!("an article")
         };

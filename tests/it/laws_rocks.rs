@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use samestory_engine::index::{
-    Attestor, Budget, Change, Durability, IndexScheme, IndexSchemes, Order, Rocks, RocksOptions, Rows, Store,
+    Attestor, Budget, Change, Durability, IndexScheme, IndexSchemes, Order, Rocks, RocksOptions, Store,
     StoreError, View, verify,
 };
 use samestory_engine::model::DocumentNumber;
@@ -39,8 +39,8 @@ impl Drop for Dir {
     }
 }
 
-fn options(ahead: Durability) -> RocksOptions {
-    RocksOptions::new(index_schemes(), ahead, Budget::new(16 << 20))
+fn options(durability: Durability) -> RocksOptions {
+    RocksOptions::new(index_schemes(), durability, Budget::new(16 << 20))
 }
 
 const LOGGED: Durability = Durability::Changelog { partition: 3 };
@@ -101,9 +101,9 @@ proptest! {
     fn rocksdb_reads_like_memory(steps in steps(), size in 1usize..9, cap in 0usize..4, edge in proptest::option::of(0u64..6), logged in any::<bool>(), frozen in 1usize..200) {
         let dir = Dir::new("equal");
         let changes = history(&steps);
-        let ahead = if logged { LOGGED } else { Durability::OwnWal };
+        let durability = if logged { LOGGED } else { Durability::OwnWal };
         // Postings are frozen into segments after a few documents: what is frozen when never shows.
-        let options = RocksOptions { postings_in_memory: frozen, ..options(ahead) };
+        let options = RocksOptions { postings_in_memory: frozen, ..options(durability) };
         let mut store = Logged::open(&dir.0, &options).unwrap();
         for (n, batch) in changes.chunks(size).enumerate() {
             apply_changes(&mut store, batch);
@@ -366,7 +366,7 @@ fn inspecting_counts_the_rows() {
     assert!(seen.languages.iter().all(|language| language.postings > 0 && language.clusters > 0), "{seen:?}");
     assert!(seen.bytes > 0);
     assert_eq!(seen.progress, applied(&changes).progress().unwrap());
-    assert_eq!(seen.format.unwrap().ahead, LOGGED);
+    assert_eq!(seen.format.unwrap().durability, LOGGED);
 }
 
 /// Not a test by itself: the process that the next one kills.
@@ -440,7 +440,7 @@ fn only_complete_batches_survive_a_kill() {
                 applied(&expected).dump().unwrap(),
                 "{ahead} after {batches} batches"
             );
-            match options.ahead {
+            match options.durability {
                 // Its own WAL has everything that it reported as applied.
                 Durability::OwnWal => assert!(batches >= acknowledged, "{batches} of {acknowledged} batches"),
                 // It has no WAL; the changelog restores what is missing.

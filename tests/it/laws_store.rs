@@ -18,7 +18,7 @@ proptest! {
         let (before, after) = changes.split_at(cut.min(changes.len()));
         let base = applied(before);
         let mut overlay = Overlay::new(&base);
-        after.iter().for_each(|change| overlay.lay(change).unwrap());
+        after.iter().for_each(|change| overlay.stage(change).unwrap());
         assert_reads_like_the_model(&overlay, &changes, cap, edge);
     }
 
@@ -28,7 +28,7 @@ proptest! {
         let (before, after) = changes.split_at(cut.min(changes.len()));
         let mut base = applied(before);
         let mut overlay = Overlay::new(&base);
-        after.iter().for_each(|change| overlay.lay(change).unwrap());
+        after.iter().for_each(|change| overlay.stage(change).unwrap());
         let foreseen = overlay.dump().unwrap();
         base.apply_own_changes(after).unwrap();
         prop_assert_eq!(foreseen, base.dump().unwrap());
@@ -127,7 +127,7 @@ fn seeing_an_article_again_moves_only_its_expiry() {
     let Change::Document(mut again) = first[0].clone() else { unreachable!() };
     std::sync::Arc::make_mut(&mut again).last_seen = time(1);
     let mut overlay = Overlay::new(&store);
-    overlay.lay(&Change::Document(again)).unwrap();
+    overlay.stage(&Change::Document(again)).unwrap();
     let (before, after) = (store.dump().unwrap(), overlay.dump().unwrap());
     let changed: Vec<&str> =
         after.iter().filter(|row| !before.contains(row)).map(|row| row.family.as_str()).collect();
@@ -148,7 +148,7 @@ fn a_write_set_for_an_earlier_state_is_refused() {
     }]);
     let mut store = memory();
     let mut overlay = Overlay::new(&store);
-    changes.iter().for_each(|change| overlay.lay(change).unwrap());
+    changes.iter().for_each(|change| overlay.stage(change).unwrap());
     let write_set = overlay.into_write_set();
     let outdated = Overlay::new(&store).into_write_set();
     store.apply_own(write_set).unwrap();

@@ -80,7 +80,8 @@ fn wrong_settings_are_refused_with_their_location_before_anything_starts() {
     let dir = SettingsDir::new("right", "[match]\nalgorithm = \"simhash64\"\nhamming = 9\n");
     let printed_text = text(&dir.run(&["config", "check"]));
     assert!(
-        printed_text.contains("settings are right") && printed_text.contains("warning: match.hamming = 9"),
+        printed_text.contains("the settings are valid")
+            && printed_text.contains("warning: match.hamming = 9"),
         "{printed_text}"
     );
     for (set, part) in [

@@ -169,5 +169,5 @@ fn scheme(language: &LanguageSettings, bands: BandChoice) -> Result<IndexScheme,
         Algorithm::Simhash128 => (None, SimHashBands::Of128),
         Algorithm::Simhash64 => (None, SimHashBands::Of64),
     };
-    Ok(IndexScheme { minhash, simhash, samples: Engine::SAMPLES, shortest: Rules::SHORTEST })
+    Ok(IndexScheme { minhash, simhash, samples: Engine::POSTED_SAMPLES, shortest: Rules::SHORTEST })
 }

@@ -37,7 +37,7 @@ pub struct Measured {
     pub labelled: Option<Recall>,
     /// Screening by prefix, one row per length.
     pub prefixes: Vec<Screening>,
-    /// Of all pairs of different texts, the fraction at each distance of [`DISTANCES`] or less.
+    /// The fraction of all pairs of different texts at each distance of [`DISTANCES`] or less.
     pub unrelated: [f64; DISTANCES.len()],
 }
 
@@ -81,7 +81,7 @@ pub struct Recall {
 pub struct Screening {
     /// Length of the prefix.
     pub bits: u32,
-    /// Of planted copies within distance 3 and within 5, the fractions with an equal prefix.
+    /// The fractions of planted copies within distance 3 and within 5 that have an equal prefix.
     pub kept: [f64; 2],
     /// Fraction of all other texts that share a text's prefix, on average: what is still read.
     pub candidates: f64,

@@ -19,7 +19,7 @@ use super::score::{Calibration, Rate, calibration, f1};
 
 /// Two labelled articles with their fingerprints.
 #[derive(Clone, Debug)]
-pub struct LabelledPair {
+pub struct TuningPair {
     /// The older article's id.
     pub old: String,
     /// The newer article's id.
@@ -69,7 +69,7 @@ pub fn pairs(
     engine_options: &EngineOptions,
     set: &Set,
     language: Lang,
-) -> Result<Vec<LabelledPair>, StoreError> {
+) -> Result<Vec<TuningPair>, StoreError> {
     let mut dedup = Deduplicator::in_memory(engine_options.clone());
     let prepared = run::prepare(&dedup, set, RunOptions::default());
     let here = |at: usize| prepared[at].as_ref().filter(|one| one.language == language);
@@ -101,12 +101,12 @@ pub fn pairs(
         let id = article.article.id.as_str();
         let fits = xxh3_64(article.group.as_deref().unwrap_or(id).as_bytes()) & 1 == 0;
         let prints = Box::new((older.clone(), newer.clone()));
-        Some(LabelledPair { old: id.to_owned(), new: newer.id.to_string(), same, fits, prints })
+        Some(TuningPair { old: id.to_owned(), new: newer.id.to_string(), same, fits, prints })
     });
     Ok(judged.collect())
 }
 
-impl LabelledPair {
+impl TuningPair {
     fn compare(&self, settings: &LanguageSettings) -> Comparison {
         settings.compare(&self.prints.0.fingerprint, &self.prints.1.fingerprint)
     }
@@ -120,7 +120,7 @@ fn with_threshold(settings: &LanguageSettings, min_confidence: f64) -> LanguageS
 }
 
 fn evaluate<'a>(
-    pairs: impl Iterator<Item = &'a LabelledPair>,
+    pairs: impl Iterator<Item = &'a TuningPair>,
     settings: &LanguageSettings,
     threshold: f64,
 ) -> Choice {
@@ -138,9 +138,9 @@ fn evaluate<'a>(
 
 /// Finds the threshold with the best F0.5 score, which counts a wrong merge twice as much as a missed copy: a
 /// newsroom would rather read a story twice than not at all.
-pub fn tune(pairs: &[LabelledPair], settings: &LanguageSettings) -> Tuned {
+pub fn tune(pairs: &[TuningPair], settings: &LanguageSettings) -> Tuned {
     let thresholds: Vec<f64> = (4..=19).map(|step| f64::from(step) * 0.05).collect();
-    let (fit, test): (Vec<&LabelledPair>, Vec<&LabelledPair>) = pairs.iter().partition(|pair| pair.fits);
+    let (fit, test): (Vec<&TuningPair>, Vec<&TuningPair>) = pairs.iter().partition(|pair| pair.fits);
     let score = |&threshold: &f64| {
         let choice = evaluate(fit.iter().copied(), settings, threshold);
         let (p, r) = (choice.precision.share.unwrap_or(0.0), choice.recall.share.unwrap_or(0.0));

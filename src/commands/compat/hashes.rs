@@ -6,10 +6,10 @@ use samestory::compat::txtfp::{
 use samestory::compat::{fnv_minhash, recap, simhash, tlsh};
 use serde_json::{Value, json};
 
-use super::{Family, MinhashKind, SimhashKind};
+use super::{FamilyName, MinhashKind, SimhashKind};
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Weights {
+pub(super) enum TokenWeights {
     /// Each occurrence of a token votes
     Tf,
     /// Each token votes once
@@ -29,8 +29,8 @@ pub(super) struct Hasher {
 impl Hasher {
     pub(super) fn simhash(
         kind: SimhashKind,
-        weights: Weights,
-        family: Family,
+        weights: TokenWeights,
+        family: FamilyName,
         tokenizer: Option<&str>,
     ) -> Result<Hasher, UnknownTokenizer> {
         let fixed = |hash: fn(&str) -> String, algorithm: &str| Hasher {
@@ -43,8 +43,8 @@ impl Hasher {
             SimhashKind::Unicode => fixed(simhash::compute_simhash_unicode, "simhash-fnv-unicode"),
             SimhashKind::Txtfp => {
                 let weighting = match weights {
-                    Weights::Tf => Weighting::Tf,
-                    Weights::Uniform => Weighting::Uniform,
+                    TokenWeights::Tf => Weighting::Tf,
+                    TokenWeights::Uniform => Weighting::Uniform,
                 };
                 let tokenizer = txtfp::tokenizer(tokenizer.unwrap_or("word-uax29"))?;
                 let hasher = SimHashFingerprinter::new(tokenizer)
@@ -65,7 +65,7 @@ impl Hasher {
     pub(super) fn minhash(
         kind: MinhashKind,
         lanes: &str,
-        family: Family,
+        family: FamilyName,
         tokenizer: Option<&str>,
     ) -> Result<Hasher, UnknownTokenizer> {
         let empty = || "the text has no words".to_owned();
@@ -123,7 +123,7 @@ impl Hasher {
     }
 }
 
-fn signatures<const H: usize>(tokenizer: Box<dyn Tokenizer>, family: Family) -> Hasher {
+fn signatures<const H: usize>(tokenizer: Box<dyn Tokenizer>, family: FamilyName) -> Hasher {
     let hasher = MinHashFingerprinter::<_, H>::new(tokenizer).with_hasher(HashFamily::from(family));
     Hasher {
         name: "minHash",

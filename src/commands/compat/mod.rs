@@ -19,8 +19,8 @@ use samestory_engine::text::markup::ContentType;
 use samestory_eval::{Label, Set, compat};
 use serde_json::json;
 
-use super::{Failure, Format};
-use hashes::{Hasher, Weights};
+use super::{AnswerFormat, Failure};
+use hashes::{Hasher, TokenWeights};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,12 +67,12 @@ Examples:
     Simhash {
         #[command(flatten)]
         input: Input,
-        /// Whose SimHash
+        /// System whose SimHash is printed
         #[arg(long, value_enum, default_value = "ascii")]
         kind: SimhashKind,
         /// With --kind txtfp: each occurrence of a token votes, or each token once
         #[arg(long, value_enum, default_value = "tf")]
-        weights: Weights,
+        weights: TokenWeights,
         #[command(flatten)]
         txtfp: Txtfp,
     },
@@ -87,7 +87,7 @@ Examples:
     Minhash {
         #[command(flatten)]
         input: Input,
-        /// Whose MinHash
+        /// System whose MinHash is printed
         #[arg(long, value_enum, default_value = "fnv")]
         kind: MinhashKind,
         /// With --kind txtfp: lanes of a signature
@@ -108,8 +108,8 @@ Example:
     },
     /// Check each article against the earlier ones, as the recap worker does
     #[command(after_help = "\
-MinHash over five characters with XXH3, in the bands nearest to 0.5 at the threshold. An article that is no duplicate is
-remembered for the rest of the run.
+MinHash over five characters with XXH3, in the bands nearest to 0.5 at the threshold. An article that is not a duplicate
+is remembered for the rest of the run.
 
 Examples:
   samestory compat duplicates articles.ndjson
@@ -123,7 +123,7 @@ Examples:
     },
     /// Measure MinHash variance, SimHash recall and prefix screening on articles
     #[command(after_help = "\
-Copies of each article are planted with a share of the words replaced. Labelled pairs beside a file (docs/labelled-data.md) are
+The command makes copies of each article in which a fraction of the words is replaced. Labelled pairs beside a file (docs/labelled-data.md) are
 measured as well.
 
 Examples:
@@ -137,7 +137,7 @@ Examples:
         limit: Option<usize>,
         /// Output format
         #[arg(long, value_enum, default_value = "table")]
-        format: Format,
+        format: AnswerFormat,
     },
 }
 
@@ -155,7 +155,7 @@ struct Txtfp {
     tokenizer: Option<String>,
     /// With --kind txtfp: hash family
     #[arg(long, value_enum, default_value = "xxh3")]
-    family: Family,
+    family: FamilyName,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -179,18 +179,18 @@ enum MinhashKind {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Family {
+enum FamilyName {
     /// XXH3, 128 bits
     Xxh3,
     /// MurmurHash3 x64 128
     Murmur3,
 }
 
-impl From<Family> for HashFamily {
-    fn from(family: Family) -> HashFamily {
+impl From<FamilyName> for HashFamily {
+    fn from(family: FamilyName) -> HashFamily {
         match family {
-            Family::Xxh3 => HashFamily::Xxh3,
-            Family::Murmur3 => HashFamily::Murmur3,
+            FamilyName::Xxh3 => HashFamily::Xxh3,
+            FamilyName::Murmur3 => HashFamily::Murmur3,
         }
     }
 }
@@ -248,8 +248,8 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             }
             let measured = compat::measure(&texts, &same);
             match format {
-                Format::Json => writeln!(out, "{:#}", json!(measured))?,
-                Format::Table => write!(out, "{measured}")?,
+                AnswerFormat::Json => writeln!(out, "{:#}", json!(measured))?,
+                AnswerFormat::Table => write!(out, "{measured}")?,
             }
         }
     }
@@ -305,7 +305,7 @@ fn each(
 
 /// An article and its text without markup.
 fn decoded(bytes: &[u8], config: &Config) -> Result<(RawArticle, String), Refusal> {
-    let record = json::Record::parse(bytes).map_err(|refusal| Refusal::Record(refusal.message))?;
+    let record = json::JsonRecord::parse(bytes).map_err(|refusal| Refusal::Record(refusal.message))?;
     match json::decode(&record, &config.fields, || None) {
         Ok(Event::Article(article)) => {
             let content_type = article.content_type.as_deref().and_then(ContentType::parse);

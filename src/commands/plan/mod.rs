@@ -13,7 +13,7 @@ use samestory_engine::text::language;
 
 use super::Failure;
 use samestory::terminal::style::Style;
-use sizes::{Needs, Sizes, WORKER};
+use sizes::{Needs, StageSizes, WORKER};
 
 #[derive(Parser)]
 #[command(after_help = "\
@@ -134,7 +134,7 @@ fn shares(written: &[String]) -> Result<Vec<(Lang, f64)>, Failure> {
     Ok(shares)
 }
 
-fn table(needs: &Needs, sizes: &Sizes, paint: Style) -> String {
+fn table(needs: &Needs, sizes: &StageSizes, paint: Style) -> String {
     let mut text = format!(
         "{} articles per day for {} days: {}\n",
         count(needs.articles_per_day),

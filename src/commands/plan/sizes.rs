@@ -1,4 +1,4 @@
-//! The arithmetic of `samestory plan`: from [`Needs`] to [`Sizes`]. Each constant says which measurement it comes from, and
+//! The arithmetic of `samestory plan`: from [`Needs`] to [`StageSizes`]. Each constant says which measurement it comes from, and
 //! `docs/operations.md` has the same formulas. The results are estimates, not guarantees.
 
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub(super) struct Needs {
 
 /// The resources that the load needs; also the JSON output.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Sizes {
+pub(super) struct StageSizes {
     pub(super) remembered_articles: f64,
     pub(super) state_bytes: f64,
     pub(super) volume_bytes: f64,
@@ -84,7 +84,7 @@ pub(super) struct Sizes {
 }
 
 impl Needs {
-    pub(super) fn sizes(&self) -> Sizes {
+    pub(super) fn sizes(&self) -> StageSizes {
         let copies = f64::from(self.replication);
         let remembered = self.articles_per_day * self.days;
         let state = remembered * STATE;
@@ -96,7 +96,7 @@ impl Needs {
         let memory = |remembered: f64| MEMORY + self.stores_memory(remembered) + remembered * MEMORY_EACH;
         let replica = memory(remembered * busiest);
         let tagged = (self.article_bytes + VERDICT) * self.articles_per_day * copies;
-        Sizes {
+        StageSizes {
             remembered_articles: remembered,
             state_bytes: state,
             volume_bytes: state * ROOM,
@@ -121,7 +121,7 @@ impl Needs {
 
     /// Memory of the stores: their budget, and what the filters of segments take when the block cache cannot give up more.
     fn stores_memory(&self, remembered: f64) -> f64 {
-        let shares = MemoryShares::of(self.store_memory);
+        let shares = MemoryShares::of_budget(self.store_memory);
         let largest = self.languages.first().map_or(1.0, |&(_, share)| share);
         // A language that is small enough has no large segments.
         let postings = remembered * POSTINGS;
@@ -185,7 +185,7 @@ mod tests {
     }
 
     /// The sizes that must not shrink when the load grows.
-    fn growing(sizes: &Sizes) -> [f64; 10] {
+    fn growing(sizes: &StageSizes) -> [f64; 10] {
         [
             sizes.remembered_articles,
             sizes.state_bytes,

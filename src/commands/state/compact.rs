@@ -18,7 +18,7 @@ pub(super) fn run(args: &CompactArgs) -> Result<(), Failure> {
     let mut bar = ProgressBar::new(false);
     let before = live_bytes(&args.dir);
     bar.say("compacting");
-    let mut store = Rocks::open(&args.dir, &RocksOptions::new(format.postings, format.ahead, budget))?;
+    let mut store = Rocks::open(&args.dir, &RocksOptions::new(format.postings, format.durability, budget))?;
     let compacted = store.compact();
     let documents: u64 = match &compacted {
         Ok(()) => store.reader().inspect()?.languages.iter().map(|language| language.documents).sum(),

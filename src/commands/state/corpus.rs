@@ -1,5 +1,5 @@
-//! `samestory state check-corpus`: judges every document of a state again, among the earlier ones, and reports what is
-//! suspicious. Nothing is changed.
+//! `samestory state check-corpus`: judges every document of a state again, among the earlier ones, and reports verdicts
+//! that would differ, documents that do not find themselves, and hot buckets. Nothing is changed.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
@@ -8,12 +8,11 @@ use std::ops::ControlFlow;
 use samestory::config::Config;
 use samestory::files::thousands;
 use samestory::terminal::progress_bar::ProgressBar;
-use samestory_engine::engine::{Candidate, Engine};
-use samestory_engine::index::{Budget, Document, RocksReader, Rows, View};
+use samestory_engine::engine::{Candidate, Engine, Prepared};
+use samestory_engine::index::{Budget, Document, RocksReader, View};
 use samestory_engine::model::{Lang, VerdictKind};
 use serde_json::json;
 
-use super::pairs::prepared;
 use super::{CheckCorpusArgs, Failure};
 
 /// Hot buckets that are remembered; the report shows the largest.
@@ -83,7 +82,7 @@ fn check(
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let (number, stored) = (document.number, document.judgement);
-    let article = prepared(document);
+    let article = Prepared::from(document);
     // A text without words is nobody's copy and has no buckets.
     if !article.has_text() {
         return Ok(());

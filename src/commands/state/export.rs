@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use samestory::files::thousands;
-use samestory_engine::index::{Budget, Document, OutputTopic, RocksReader, Rows, StoreError, View};
+use samestory_engine::index::{Budget, Document, OutputTopic, RocksReader, StoreError, View};
 use samestory_engine::model::Flag;
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ use samestory::files::thousands;
 use samestory_engine::fingerprint::config_hash;
 use samestory_engine::index::{
     Budget, BusPosition, Durability, Family, FilePath, FilePosition, FileProgress, Format, Inspection, Order,
-    RocksReader, Rows, Span, TopicIdentity, VERSION, View,
+    RocksReader, Span, TopicIdentity, VERSION, View,
 };
 use samestory_engine::model::Lang;
 use samestory_engine::text::language;
@@ -82,7 +82,7 @@ fn remarks(format: Option<&Format>, configs: &BTreeSet<u32>, config: &Config) ->
         return vec!["it is empty: nothing has been written to it yet".to_owned()];
     };
     let mut remarks = Vec::new();
-    let asked = Format::new(format.ahead, config.postings.clone());
+    let asked = Format::new(format.durability, config.postings.clone());
     if format.scheme != asked.scheme {
         remarks.push(format!(
             "this program computes fingerprints of scheme {}, which cannot be compared with these",
@@ -117,7 +117,7 @@ fn as_json(report: &StateReport) -> Value {
             "scheme": format.scheme,
             "bands": format.postings.to_string(),
             "rebanding": format.rebanding,
-            "changelog_partition": match format.ahead {
+            "changelog_partition": match format.durability {
                 Durability::Changelog { partition } => Some(partition),
                 Durability::OwnWal => None,
             },
@@ -189,7 +189,7 @@ fn table(out: &mut impl Write, report: &StateReport) -> io::Result<()> {
             if configs.is_empty() { String::new() } else { format!(", config {}", configs.join(" ")) };
         writeln!(out, "built with format {VERSION}, scheme {}{configs}", format.scheme)?;
         writeln!(out, "bands      {}", format.postings)?;
-        writeln!(out, "log        {}", format.ahead)?;
+        writeln!(out, "log        {}", format.durability)?;
     }
     let size_of = |wanted: fn(&Family) -> bool| {
         bytes(report.sizes.iter().filter(|(family, _)| wanted(family)).map(|(_, size)| size).sum())

@@ -65,10 +65,10 @@ enum Command {
     /// Export the documents as NDJSON or CSV, by language and number
     #[command(after_help = EXPORT_HELP)]
     Export(ExportArgs),
-    /// List all pairs of documents whose similarity reaches a line
+    /// List all pairs of documents from a similarity on
     #[command(after_help = PAIRS_HELP)]
     Pairs(PairsArgs),
-    /// Judge every document again and report what is suspicious
+    /// Judge every document again and report differences and damage
     #[command(after_help = CHECK_CORPUS_HELP)]
     CheckCorpus(CheckCorpusArgs),
     /// Rebuild the bands from the stored fingerprints, after a change of settings
@@ -163,7 +163,7 @@ Each line is a pair: language, number and id of the newer document, id of the ol
 are in one cluster. Documents are compared if they share a bucket, so pairs far below match.threshold are found by chance. Memory
 does not grow with the state.
 
-With --output and --resume, a listing that was interrupted goes on with its last document.
+With --output and --resume, an interrupted listing continues with its last document.
 
 Examples:
   samestory state pairs state/ --min-similarity 0.5 | jq -c 'select(.same_cluster | not)'
@@ -180,7 +180,7 @@ struct PairsArgs {
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Go on where the output file ends
+    /// Continue where the output file ends
     #[arg(long, requires = "output")]
     resume: bool,
     /// Print neither progress nor a summary
@@ -196,8 +196,8 @@ fn fraction(text: &str) -> Result<f64, String> {
 const CHECK_CORPUS_HELP: &str = "\
 Findings are lines of JSON: verdict-would-differ (after a change of settings, or because the original came later),
 does-not-find-itself (its postings are wrong: state rebuild --force), and hot-bucket (more documents than lsh.max_bucket share one
-band; usually page furniture). The exit code is 0 whatever is found, and nothing is changed. How common a phrase is counts today's
-documents, so a verdict close to the line may differ for that reason alone.
+band; usually page furniture). The exit code is 0 even if there are findings, and nothing is changed. The frequency of a phrase is
+counted over today's documents, so a verdict close to min_confidence may differ for that reason alone.
 
 Examples:
   samestory state check-corpus state/
@@ -213,7 +213,7 @@ struct CheckCorpusArgs {
     quiet: bool,
 }
 
-/// What an export looks like.
+/// Format of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum ExportFormat {
     /// One JSON object per document

@@ -1,4 +1,4 @@
-//! `samestory state pairs`: every pair of documents in a state whose similarity reaches a line. Documents are visited by language
+//! `samestory state pairs`: every pair of documents in a state from a similarity on. Documents are visited by language
 //! and number, and each is compared with the earlier documents that share a bucket with it, so memory does not grow with the
 //! state and every pair is listed once, under its newer document.
 
@@ -11,14 +11,14 @@ use samestory::config::Config;
 use samestory::files::thousands;
 use samestory::terminal::progress_bar::ProgressBar;
 use samestory_engine::engine::{Engine, Prepared};
-use samestory_engine::index::{Budget, Document, RocksReader, Rows, View};
-use samestory_engine::model::{DocumentNumber, Lang, LanguageSource};
+use samestory_engine::index::{Budget, Document, RocksReader, View};
+use samestory_engine::model::{DocumentNumber, Lang};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Failure, PairsArgs};
 
-/// Where to go on: the first document that is examined again.
+/// Where to continue: the first document that is examined again.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 struct Place {
     language: Lang,
@@ -26,7 +26,7 @@ struct Place {
 }
 
 #[derive(Default)]
-struct Tally {
+struct PairCounts {
     documents: u64,
     pairs: u64,
     capped: u64,
@@ -103,10 +103,10 @@ fn write(
     place: Option<Place>,
     bar: &mut ProgressBar,
     out: impl Write,
-) -> Result<Tally, Failure> {
+) -> Result<PairCounts, Failure> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
     let all: u64 = store.inspect()?.languages.iter().map(|language| language.documents).sum();
-    let mut tally = Tally::default();
+    let mut tally = PairCounts::default();
     for language in store.languages() {
         if place.as_ref().is_some_and(|place| language < place.language) {
             continue;
@@ -135,10 +135,10 @@ fn pairs_of(
     document: Document,
     min_similarity: f64,
     out: &mut impl Write,
-    tally: &mut Tally,
+    tally: &mut PairCounts,
 ) -> Result<(), Failure> {
     let (number, cluster) = (document.number, document.cluster);
-    let article = prepared(document);
+    let article = Prepared::from(document);
     let candidates = engine.candidates(store, &article, None)?;
     tally.capped += u64::from(candidates.capped);
     let settings = engine.settings_for(article.language);
@@ -179,22 +179,4 @@ fn pair(
         "containment": round(containment),
         "same_cluster": cluster == older.cluster,
     })
-}
-
-/// A document as if it arrived now.
-pub(super) fn prepared(document: Document) -> Prepared {
-    Prepared {
-        id: document.id,
-        language: document.language,
-        reported_language: document.language,
-        language_source: LanguageSource::Text,
-        declared_language: None,
-        fingerprint: document.fingerprint,
-        title: document.title,
-        host: document.host,
-        url: document.url,
-        published_at: document.published_at,
-        fetched_at: None,
-        flags: Vec::new(),
-    }
 }

@@ -7,12 +7,10 @@ use std::path::Path;
 
 use samestory::config::Config;
 use samestory::files::thousands;
-use samestory_engine::index::{
-    Budget, Format, Rebanded, Rocks, RocksOptions, RocksReader, Rows, StoreError, View,
-};
+use samestory_engine::index::{Budget, Format, Rebanded, Rocks, RocksOptions, RocksReader, StoreError, View};
 use samestory_engine::model::Lang;
 
-use super::recovery_hints::{Damage, StateOrigin, recovery_hints};
+use super::recovery_hints::{StateDamage, StateOrigin, recovery_hints};
 use super::{Failure, RebuildArgs, StateError};
 use samestory::terminal::progress_bar::ProgressBar;
 
@@ -25,8 +23,8 @@ pub(super) fn run(args: &RebuildArgs, config: &Config) -> Result<(), Failure> {
         return report(args, &mut bar, "it is empty, so there is nothing to rebuild");
     };
     let origin = StateOrigin::read(&store);
-    let options = RocksOptions::new(config.postings.clone(), format.ahead, budget);
-    match Format::new(format.ahead, config.postings.clone()).accepts(&format.encode(), store.place()) {
+    let options = RocksOptions::new(config.postings.clone(), format.durability, budget);
+    match Format::new(format.durability, config.postings.clone()).accepts(&format.encode(), store.place()) {
         Ok(()) if args.force => {}
         Ok(()) => {
             return report(
@@ -100,11 +98,11 @@ fn count(store: &RocksReader, bar: &mut ProgressBar) -> Result<BTreeMap<Lang, u6
 fn not_rebuilt(directory: &Path, error: StoreError, origin: &StateOrigin) -> Failure {
     let (why, damage) = match error {
         StoreError::Corrupt { place, detail } => {
-            (format!("state {place} is damaged: {detail}"), Damage::Corrupt)
+            (format!("state {place} is damaged: {detail}"), StateDamage::Corrupt)
         }
         StoreError::Foreign { place, what, found, expected, .. } => {
             let why = format!("state {place} was built with {what} {found}, and this program has {expected}");
-            (why, if what == "scheme" { Damage::OtherScheme } else { Damage::Corrupt })
+            (why, if what == "scheme" { StateDamage::OtherScheme } else { StateDamage::Corrupt })
         }
         other => return other.into(),
     };

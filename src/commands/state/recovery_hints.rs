@@ -21,13 +21,13 @@ impl StateOrigin {
         let format = store.format().ok().flatten().and_then(|bytes| Format::decode(&bytes).ok());
         let inputs = store.progress().unwrap_or_default().files.inputs;
         let files = inputs.keys().map(|path| path.as_str().to_owned()).collect();
-        StateOrigin { durability: format.map(|format| format.ahead), files }
+        StateOrigin { durability: format.map(|format| format.durability), files }
     }
 }
 
 /// Why the stored fingerprints cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Damage {
+pub(super) enum StateDamage {
     /// Some of them are damaged.
     Corrupt,
     /// This program does not compute their scheme.
@@ -35,7 +35,7 @@ pub(super) enum Damage {
 }
 
 /// How to recover, one line per possible origin.
-pub(super) fn recovery_hints(directory: &Path, origin: &StateOrigin, damage: Damage) -> String {
+pub(super) fn recovery_hints(directory: &Path, origin: &StateOrigin, damage: StateDamage) -> String {
     let directory = printable(&directory.display().to_string());
     let files = match origin.files.len() {
         0 => String::new(),
@@ -46,12 +46,14 @@ pub(super) fn recovery_hints(directory: &Path, origin: &StateOrigin, damage: Dam
          --state {directory} and a new --output"
     );
     let bus = match damage {
-        Damage::Corrupt => format!(
+        StateDamage::Corrupt => format!(
             "a state on the bus: move {directory} away and restart the stage; it restores itself from its changelog"
         ),
-        Damage::OtherScheme => "a state on the bus: its changelog holds fingerprints of the same scheme, so \
+        StateDamage::OtherScheme => {
+            "a state on the bus: its changelog holds fingerprints of the same scheme, so \
              set another stage.app, which reads the articles again from the raw topic"
-            .to_owned(),
+                .to_owned()
+        }
     };
     match origin.durability {
         Some(Durability::OwnWal) => file,

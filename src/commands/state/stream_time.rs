@@ -47,7 +47,7 @@ fn in_directory(
     let reader = RocksReader::existing(directory, &budget)?;
     let format = reader.format()?.and_then(|bytes| Format::decode(&bytes).ok());
     drop(reader);
-    if let Some(Format { ahead: Durability::Changelog { partition }, .. }) = format {
+    if let Some(Format { durability: Durability::Changelog { partition }, .. }) = format {
         return Err(StateError::FollowsChangelog { directory: place, partition }.into());
     }
     let options = RocksOptions::new(config.postings.clone(), Durability::OwnWal, budget);

@@ -8,7 +8,7 @@ use samestory_engine::index::{
     Budget, RocksReader, StoreError, Verifying, View, cross_check, verify_watched,
 };
 
-use super::recovery_hints::{Damage, StateOrigin, recovery_hints};
+use super::recovery_hints::{StateDamage, StateOrigin, recovery_hints};
 use super::{Failure, StateError, VerifyArgs};
 use samestory::terminal::progress_bar::ProgressBar;
 use samestory::terminal::style::printable;
@@ -20,7 +20,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(), Failure> {
         Ok(store) => store,
         Err(StoreError::Corrupt { detail, .. }) => {
             writeln!(out, "{}", printable(&detail))?;
-            let hints = recovery_hints(&args.dir, &StateOrigin::default(), Damage::Corrupt);
+            let hints = recovery_hints(&args.dir, &StateOrigin::default(), StateDamage::Corrupt);
             return Err(damaged(args, 1, hints));
         }
         Err(other) => return Err(other.into()),
@@ -69,7 +69,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(), Failure> {
                 "the documents are sound: `samestory state rebuild --force {directory}` rebuilds the bands"
             )
         }
-        () => recovery_hints(&args.dir, &StateOrigin::read(&store), Damage::Corrupt),
+        () => recovery_hints(&args.dir, &StateOrigin::read(&store), StateDamage::Corrupt),
     };
     Err(damaged(args, verification.findings.len(), hints))
 }

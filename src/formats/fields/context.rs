@@ -82,7 +82,7 @@ impl<V: Value> Value for WithContext<'_, V> {
 #[cfg(test)]
 mod tests {
     use super::super::super::Event;
-    use super::super::super::json::Record;
+    use super::super::super::json::JsonRecord;
     use super::super::{Field, Fields};
     use super::*;
 
@@ -103,7 +103,7 @@ mod tests {
             .unwrap();
         let record = br#"{"id":"other","body":"b","meta":{"title":"T"}}"#;
         let read = |fields: &Fields| {
-            fields.event(&WithContext::Record(Record::parse(record).unwrap(), context), || None).unwrap()
+            fields.event(&WithContext::Record(JsonRecord::parse(record).unwrap(), context), || None).unwrap()
         };
         let Event::Article(article) = read(&fields) else { panic!("a delete") };
         assert_eq!((article.id.as_str(), article.language.as_deref()), ("k-1", Some("hi")));

@@ -300,12 +300,12 @@ pub(super) fn short(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::json::{self, Record};
+    use super::super::json::{self, JsonRecord};
     use super::*;
     use samestory_engine::model::EventTime;
 
     fn event(json: &str, fields: &Fields) -> Result<Event, DecodeFailure> {
-        json::decode(&Record::parse(json.as_bytes()).unwrap(), fields, || None)
+        json::decode(&JsonRecord::parse(json.as_bytes()).unwrap(), fields, || None)
     }
 
     fn article(json: &str) -> RawArticle {
@@ -427,7 +427,7 @@ mod tests {
     fn the_source_of_a_field_is_its_path_or_name() {
         let fields = Fields::default().with(Field::Id, "meta.uid").unwrap();
         let record =
-            Record::parse(br#"{"meta":{"uid":7},"id":"x","content":{"text":"b"},"date":"some day"}"#)
+            JsonRecord::parse(br#"{"meta":{"uid":7},"id":"x","content":{"text":"b"},"date":"some day"}"#)
                 .unwrap();
         assert_eq!(fields.source(&record, Field::Id), Some("meta.uid"));
         assert_eq!(fields.source(&record, Field::Body), Some("content.text"));

@@ -1,4 +1,4 @@
-//! JSON in and out. [`Record`] parses an input record and [`super::fields`] maps it; the `write_…` functions write
+//! JSON in and out. [`JsonRecord`] parses an input record and [`super::fields`] maps it; the `write_…` functions write
 //! envelopes, clusters and dead letters, one line each, with the article byte for byte as it was received.
 //!
 //! Only the fields that are needed are built. The rest is checked to be valid JSON and otherwise left alone, so a
@@ -34,32 +34,32 @@ pub const LONGEST_NUMBER: usize = 1000;
 
 /// A JSON value that may be an article.
 #[derive(Debug)]
-pub struct Record<'a> {
+pub struct JsonRecord<'a> {
     raw: &'a RawValue,
     members: OnceCell<Vec<(String, &'a RawValue)>>,
 }
 
-impl<'a> Record<'a> {
+impl<'a> JsonRecord<'a> {
     /// Parses bytes, and checks that consumers can parse them too.
     ///
     /// # Errors
     /// [`DeadLetterReason::Undecodable`], [`DeadLetterReason::TooDeep`] or [`DeadLetterReason::LongNumber`], with the position.
-    pub fn parse(bytes: &'a [u8]) -> Result<Record<'a>, DecodeFailure> {
+    pub fn parse(bytes: &'a [u8]) -> Result<JsonRecord<'a>, DecodeFailure> {
         let undecodable = |message| DecodeFailure::new(DeadLetterReason::Undecodable, message);
         let text = std::str::from_utf8(bytes)
             .map_err(|error| undecodable(format!("byte {} is not UTF-8", error.valid_up_to() + 1)))?;
         let raw: &RawValue = serde_json::from_str(text).map_err(|error| undecodable(not_json(&error)))?;
         check_bounds(raw.get())?;
-        Ok(Record::new(raw))
+        Ok(JsonRecord::new(raw))
     }
 
     /// A record that was parsed before.
-    pub fn of(raw: &'a RawValue) -> Record<'a> {
-        Record::new(raw)
+    pub fn from_raw(raw: &'a RawValue) -> JsonRecord<'a> {
+        JsonRecord::new(raw)
     }
 
-    fn new(raw: &'a RawValue) -> Record<'a> {
-        Record { raw, members: OnceCell::new() }
+    fn new(raw: &'a RawValue) -> JsonRecord<'a> {
+        JsonRecord { raw, members: OnceCell::new() }
     }
 
     /// The JSON text unchanged, without surrounding white space.
@@ -143,14 +143,14 @@ fn not_json(error: &serde_json::Error) -> String {
 /// # Errors
 /// The reason why the record is a dead letter.
 pub fn decode(
-    record: &Record<'_>,
+    record: &JsonRecord<'_>,
     fields: &Fields,
     name: impl Fn() -> Option<String>,
 ) -> Result<Event, DecodeFailure> {
     fields.event(record, name)
 }
 
-impl Value for Record<'_> {
+impl Value for JsonRecord<'_> {
     fn member(&self, name: &str, loose: bool) -> Option<Self> {
         let members = self.members();
         let exact = members.iter().rfind(|(key, _)| key == name);
@@ -158,7 +158,7 @@ impl Value for Record<'_> {
             true => exact.or_else(|| members.iter().rfind(|(key, _)| fields::spelled_alike(key, name))),
             false => exact,
         };
-        found.map(|&(_, raw)| Record::new(raw))
+        found.map(|&(_, raw)| JsonRecord::new(raw))
     }
 
     fn read(&self) -> Shape<Self> {
@@ -171,7 +171,7 @@ impl Value for Record<'_> {
             Some(b'{') => Shape::Record,
             Some(b'[') => {
                 let values: Vec<&RawValue> = serde_json::from_str(text).unwrap_or_default();
-                Shape::List(values.into_iter().map(Record::new).collect())
+                Shape::List(values.into_iter().map(JsonRecord::new).collect())
             }
             Some(b't') => Shape::Bool(true),
             Some(b'f') => Shape::Bool(false),
@@ -192,8 +192,8 @@ struct LossyString(String);
 
 impl<'de> Deserialize<'de> for LossyString {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LossyString, D::Error> {
-        struct Bytes;
-        impl Visitor<'_> for Bytes {
+        struct JsonBytes;
+        impl Visitor<'_> for JsonBytes {
             type Value = LossyString;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
@@ -205,7 +205,7 @@ impl<'de> Deserialize<'de> for LossyString {
                 Ok(LossyString(text.to_owned()))
             }
         }
-        deserializer.deserialize_bytes(Bytes)
+        deserializer.deserialize_bytes(JsonBytes)
     }
 }
 
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     fn parsed(json: &str) -> Result<(), DeadLetterReason> {
-        Record::parse(json.as_bytes()).map(drop).map_err(|refusal| refusal.reason)
+        JsonRecord::parse(json.as_bytes()).map(drop).map_err(|refusal| refusal.reason)
     }
 
     // An article with a list nested 100,000 deep or a number of 100,000 digits in an unmapped field was published

@@ -9,7 +9,9 @@ mod schema_cache;
 mod subjects;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
 
 use super::avro::Schema;
 use crate::config::RegistryConfig;
@@ -48,6 +50,30 @@ const NO_SUBJECT: i64 = 40401;
 const NO_VERSION: i64 = 40402;
 const NO_SCHEMA: i64 = 40403;
 
+/// A schema as the registry answers with it. Nothing in an answer is taken for granted: a server at a wrong address may
+/// answer with any JSON.
+#[derive(Deserialize)]
+struct SchemaAnswer {
+    schema: Option<String>,
+    #[serde(rename = "schemaType")]
+    schema_type: Option<String>,
+    references: Option<Vec<SchemaReference>>,
+}
+
+/// Another schema that a schema refers to.
+#[derive(Deserialize)]
+struct SchemaReference {
+    subject: Option<String>,
+    version: Option<i64>,
+}
+
+/// What the registry says when it refuses a request.
+#[derive(Default, Deserialize)]
+struct RegistryComplaint {
+    error_code: Option<i64>,
+    message: Option<String>,
+}
+
 impl Registry {
     /// Creates a client. It sends no request yet.
     ///
@@ -68,8 +94,8 @@ impl Registry {
     /// See [`RegistryError`].
     pub fn schema(&self, id: u32) -> Result<Schema, RegistryError> {
         let found = self.client.get(&format!("/schemas/ids/{id}"))?;
-        let found =
-            self.expect(found, &[NO_SCHEMA], || format!("the registry has no schema with id {id}"))?;
+        let no = || format!("the registry has no schema with id {id}");
+        let found = self.expect(found, "a schema", &[NO_SCHEMA], no)?;
         self.read(&found).map_err(|error| match error {
             RegistryError::No(why) => {
                 RegistryError::No(format!("the schema with id {id} cannot be used: {why}"))
@@ -97,26 +123,20 @@ impl Registry {
     /// See [`RegistryError`].
     pub fn versions(&self, subject: &str) -> Result<Vec<i64>, RegistryError> {
         let found = self.client.get(&format!("/subjects/{}/versions", escaped(subject)))?;
-        let found = self.expect(found, &[NO_SUBJECT], || format!("no schema is registered for {subject}"))?;
-        match found.as_array() {
-            Some(versions) => Ok(versions.iter().filter_map(Value::as_i64).collect()),
-            None => Err(self.unexpected("a list of versions")),
-        }
+        let no = || format!("no schema is registered for {subject}");
+        self.expect(found, "a list of versions", &[NO_SUBJECT], no)
     }
 
-    fn written(&self, subject: &str, version: &str) -> Result<Value, RegistryError> {
+    fn written(&self, subject: &str, version: &str) -> Result<SchemaAnswer, RegistryError> {
         let found = self.client.get(&format!("/subjects/{}/versions/{version}", escaped(subject)))?;
-        self.expect(found, &[NO_SUBJECT, NO_VERSION], || {
-            format!("no schema is registered for {subject} (version {version})")
-        })
+        let no = || format!("no schema is registered for {subject} (version {version})");
+        self.expect(found, "a schema", &[NO_SUBJECT, NO_VERSION], no)
     }
 
     /// Parses the schema in an answer, and fetches those that it refers to.
-    fn read(&self, answer: &Value) -> Result<Schema, RegistryError> {
-        let Some(schema) = answer.get("schema").and_then(Value::as_str) else {
-            return Err(self.unexpected("a schema"));
-        };
-        match answer.get("schemaType").and_then(Value::as_str) {
+    fn read(&self, answer: &SchemaAnswer) -> Result<Schema, RegistryError> {
+        let schema = answer.schema.as_deref().ok_or_else(|| self.unexpected("a schema"))?;
+        match answer.schema_type.as_deref() {
             None | Some("AVRO") => {}
             Some(other) => {
                 let other: String = other.chars().take(20).collect();
@@ -130,18 +150,15 @@ impl Registry {
 
     fn collect(
         &self,
-        answer: &Value,
+        answer: &SchemaAnswer,
         seen: &mut Vec<(String, i64)>,
         out: &mut Vec<String>,
     ) -> Result<(), RegistryError> {
-        let references = answer.get("references").and_then(Value::as_array);
-        for reference in references.into_iter().flatten() {
-            let subject = reference.get("subject").and_then(Value::as_str);
-            let version = reference.get("version").and_then(Value::as_i64);
-            let (Some(subject), Some(version)) = (subject, version) else {
+        for reference in answer.references.iter().flatten() {
+            let SchemaReference { subject: Some(subject), version: Some(version) } = reference else {
                 return Err(self.unexpected("a reference with subject and version"));
             };
-            let name = (subject.to_owned(), version);
+            let name = (subject.clone(), *version);
             if seen.contains(&name) {
                 continue;
             }
@@ -151,29 +168,30 @@ impl Registry {
             seen.push(name);
             let found = self.written(subject, &version.to_string())?;
             self.collect(&found, seen, out)?;
-            match found.get("schema").and_then(Value::as_str) {
-                Some(schema) => out.push(schema.to_owned()),
-                None => return Err(self.unexpected("a schema")),
-            }
+            out.push(found.schema.ok_or_else(|| self.unexpected("a schema"))?);
         }
         Ok(())
     }
 
-    /// The JSON of a successful answer. It is a definite no only if the registry's error code is in `noes`.
-    fn expect(
+    /// A successful answer, which is `wanted`. It is a definite no only if the registry's error code is in `noes`.
+    fn expect<T: DeserializeOwned>(
         &self,
         answer: RegistryAnswer,
+        wanted: &str,
         noes: &[i64],
         no: impl FnOnce() -> String,
-    ) -> Result<Value, RegistryError> {
+    ) -> Result<T, RegistryError> {
         let RegistryAnswer { status, body } = answer;
-        let body: Option<Value> = serde_json::from_slice(&body).ok();
-        let code = body.as_ref().and_then(|body| body.get("error_code")).and_then(Value::as_i64);
-        match (status, body) {
-            (200..=299, Some(body)) => Ok(body),
-            (200..=299, None) => Err(self.unexpected("JSON")),
-            (404, _) if code.is_some_and(|code| noes.contains(&code)) => Err(RegistryError::No(no())),
-            (status, body) => Err(RegistryError::Away(self.complaint(status, body.as_ref()))),
+        if let 200..=299 = status {
+            return serde_json::from_slice(&body).map_err(|error| match error.is_data() {
+                true => self.unexpected(wanted),
+                false => self.unexpected("JSON"),
+            });
+        }
+        let complaint: RegistryComplaint = serde_json::from_slice(&body).unwrap_or_default();
+        match (status, complaint.error_code) {
+            (404, Some(code)) if noes.contains(&code) => Err(RegistryError::No(no())),
+            _ => Err(RegistryError::Away(self.complaint(status, &complaint))),
         }
     }
 
@@ -182,8 +200,8 @@ impl Registry {
         RegistryError::Away(format!("{url} did not answer with {wanted}; is registry.url right?"))
     }
 
-    fn complaint(&self, status: u16, body: Option<&Value>) -> String {
-        let message = body.and_then(|body| body.get("message")).and_then(Value::as_str).unwrap_or_default();
+    fn complaint(&self, status: u16, complaint: &RegistryComplaint) -> String {
+        let message = complaint.message.as_deref().unwrap_or_default();
         let message: String = message.chars().filter(|c| !c.is_control()).take(200).collect();
         let hint = match status {
             300..=399 => "a redirect, which is not followed; set registry.url to its target",

@@ -2,7 +2,9 @@
 //! schemas` registers and checks them; the stage only looks up their ids. Registered subjects are held to `BACKWARD`
 //! compatibility.
 
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::json;
 
 use crate::config::{Bus, ValueForm};
 use crate::formats::schemas;
@@ -29,6 +31,18 @@ pub enum SubjectStatus {
     Missing,
     /// Not registered, and incompatible with the latest registered schema.
     Incompatible,
+}
+
+/// The answer to a registration, or to the question whether a schema is registered.
+#[derive(Deserialize)]
+struct SchemaId {
+    id: Option<u32>,
+}
+
+/// The answer to the question whether a schema could be registered.
+#[derive(Deserialize)]
+struct Compatibility {
+    is_compatible: Option<bool>,
 }
 
 impl Subject {
@@ -64,14 +78,14 @@ impl Registry {
     pub fn status(&self, subject: &Subject) -> Result<SubjectStatus, RegistryError> {
         let name = escaped(&subject.name);
         let found = self.post(&format!("/subjects/{name}"), subject.schema)?;
-        match self.expect(found, &[NO_SUBJECT, NO_SCHEMA], String::new) {
-            Ok(found) => return self.id(&found).map(SubjectStatus::Registered),
+        match self.expect(found, "a schema id", &[NO_SUBJECT, NO_SCHEMA], String::new) {
+            Ok(found) => return self.id(found).map(SubjectStatus::Registered),
             Err(RegistryError::No(_)) => {}
             Err(error) => return Err(error),
         }
         let fits = self.post(&format!("/compatibility/subjects/{name}/versions/latest"), subject.schema)?;
-        match self.expect(fits, &[NO_SUBJECT, super::NO_VERSION], String::new) {
-            Ok(answer) => match answer.get("is_compatible").and_then(Value::as_bool) {
+        match self.expect(fits, "a compatibility result", &[NO_SUBJECT, super::NO_VERSION], String::new) {
+            Ok(Compatibility { is_compatible }) => match is_compatible {
                 Some(true) => Ok(SubjectStatus::Missing),
                 Some(false) => Ok(SubjectStatus::Incompatible),
                 None => Err(self.unexpected("a compatibility result")),
@@ -89,19 +103,18 @@ impl Registry {
         let name = escaped(&subject.name);
         let answer = self.post(&format!("/subjects/{name}/versions"), subject.schema)?;
         if matches!(answer.status, 409 | 422) {
-            let body = serde_json::from_slice(&answer.body).ok();
-            return Err(RegistryError::No(self.complaint(answer.status, body.as_ref())));
+            let complaint = serde_json::from_slice(&answer.body).unwrap_or_default();
+            return Err(RegistryError::No(self.complaint(answer.status, &complaint)));
         }
-        let id = self.expect(answer, &[], String::new).and_then(|answer| self.id(&answer))?;
+        let id = self.expect(answer, "a schema id", &[], String::new).and_then(|answer| self.id(answer))?;
         // After the schema: some registries refuse settings for a subject that has no schema yet.
         let level = json!({ "compatibility": "BACKWARD" });
         let answer = self.client.send("PUT", &format!("/config/{name}"), &level)?;
-        self.expect(answer, &[], String::new)?;
+        self.expect::<IgnoredAny>(answer, "JSON", &[], String::new)?;
         Ok(id)
     }
 
-    fn id(&self, answer: &Value) -> Result<u32, RegistryError> {
-        let id = answer.get("id").and_then(Value::as_u64).and_then(|id| u32::try_from(id).ok());
-        id.ok_or_else(|| self.unexpected("a schema id"))
+    fn id(&self, answer: SchemaId) -> Result<u32, RegistryError> {
+        answer.id.ok_or_else(|| self.unexpected("a schema id"))
     }
 }

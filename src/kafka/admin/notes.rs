@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::config::{Bus, Config};
 use crate::kafka::client::Role;
 use crate::kafka::tools::produce::Sender;
-use crate::kafka::tools::scan::{Offsets, ScanError, Scanner, broker_error};
+use crate::kafka::tools::scan::{PartitionOffsets, ScanError, Scanner, broker_error};
 use crate::status::StatusBoard;
 use crate::stop::Stop;
 
@@ -112,18 +112,18 @@ impl PausedRoles {
 }
 
 /// Follows the notes of an application in a thread of its own.
-pub(crate) struct Watch {
+pub(crate) struct PauseWatch {
     bus: Bus,
     scanner: Option<Scanner>,
-    seen: Option<(Offsets, Offsets)>,
+    seen: Option<(PartitionOffsets, PartitionOffsets)>,
     pause: Option<Pause>,
     roles: PausedRoles,
     board: Arc<StatusBoard>,
 }
 
-impl Watch {
-    pub(crate) fn new(bus: &Bus, roles: PausedRoles, board: Arc<StatusBoard>) -> Watch {
-        Watch { bus: bus.clone(), scanner: None, seen: None, pause: None, roles, board }
+impl PauseWatch {
+    pub(crate) fn new(bus: &Bus, roles: PausedRoles, board: Arc<StatusBoard>) -> PauseWatch {
+        PauseWatch { bus: bus.clone(), scanner: None, seen: None, pause: None, roles, board }
     }
 
     /// Looks once. A failure keeps what was known.

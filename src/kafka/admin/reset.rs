@@ -17,7 +17,7 @@ use super::topics::{self, TopicError, block_on};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a reset deletes.
+/// The things that a reset deletes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResetPlan {
     /// Internal topics, which are created again.
@@ -44,7 +44,7 @@ pub enum ResetError {
     /// The broker does not answer or refuses.
     #[error("{what}: {error}; repeating the command is safe")]
     Broker {
-        /// What was tried.
+        /// The attempted action.
         what: String,
         /// The error of the client.
         error: KafkaError,
@@ -63,7 +63,7 @@ pub enum ResetError {
     },
 }
 
-/// What a reset would delete. It deletes nothing.
+/// Plans a reset: lists the things that it would delete, and deletes nothing.
 ///
 /// # Errors
 /// The broker does not answer, or a process still works.
@@ -163,7 +163,7 @@ pub fn reset(bus: &Bus, plan: &ResetPlan) -> Result<(), ResetError> {
     Ok(())
 }
 
-/// Whether all topics of the plan exist again and are empty.
+/// True if all topics of the plan exist again and are empty.
 fn plan_is_created(bus: &Bus, plan: &ResetPlan) -> Result<bool, ResetError> {
     let failed = |error| ResetError::Broker { what: "cannot look at the new topics".to_owned(), error };
     let client: BaseConsumer<Quiet> =

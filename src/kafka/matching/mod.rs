@@ -23,7 +23,7 @@ use crate::metrics;
 use crate::status::StatusBoard;
 use samestory_engine::engine::{Decided, Engine, Output, Plan};
 use samestory_engine::index::{
-    BusPosition, Change, Rows, Store, StoreError, StoreRegistry, TopicName, View, WriteSet,
+    BusPosition, Change, Store, StoreError, StoreRegistry, TopicName, View, WriteSet,
 };
 use samestory_engine::model::{EventTime, Lang};
 
@@ -178,7 +178,7 @@ impl Matcher {
 }
 
 impl Matcher {
-    /// AssignedPartitions whose topics have been recreated since their positions were written. They are claimed again, and the
+    /// Partitions whose topics have been recreated since their positions were written. They are claimed again, and the
     /// takeover stops them with a message that names the topic.
     fn recreated(&mut self) -> Vec<i32> {
         if !self.partitions.is_topic_check_due() {

@@ -370,8 +370,11 @@ pub(crate) fn fitting_headers(
     }
 }
 
+/// In the message of a dead letter whose article was routed, but does not fit into its output.
+pub(crate) const TOO_LARGE_FOR_OUTPUT: &str = "bytes in the output; the topic accepts";
+
 fn too_large(position: Position, bytes: usize, limit: usize) -> DeadLetter {
-    let message = format!("up to {bytes} bytes in the output; the topic accepts {limit}");
+    let message = format!("up to {bytes} {TOO_LARGE_FOR_OUTPUT} {limit}");
     DeadLetter { position, reason: DeadLetterReason::TooLarge, message }
 }
 

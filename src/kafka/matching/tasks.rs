@@ -1,5 +1,5 @@
 //! Taking a partition over in the `match` role: [`Matcher::look_up`] fetches the committed offset, [`Matcher::restore`]
-//! brings the store to the high watermark of its changelog, and [`Matcher::failed`] decides what becomes of a partition
+//! advances a restore by one step, and [`Matcher::failed`] decides what becomes of a partition
 //! whose store failed. [`crate::kafka::recovery`] decides where to resume. A partition runs only when its store is
 //! complete and its position fits the input topic.
 

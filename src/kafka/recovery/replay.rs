@@ -12,7 +12,7 @@ use rdkafka::message::Message;
 
 use crate::metrics;
 use crate::status::Restore;
-use samestory_engine::index::{Attestor, Change, Rocks, RocksOptions, Rows, Store, StoreError};
+use samestory_engine::index::{Attestor, Change, Rocks, RocksOptions, Store, StoreError, View};
 
 use super::finish::Finishing;
 use super::restore::RestoreError;

@@ -1,5 +1,6 @@
-//! Opens a partition's store and begins to restore it from its changelog; `replay` continues. Opening a store never wipes
-//! it: a store is quarantined and rebuilt from zero for four [causes](Cause) only, and each is logged as an error.
+//! Opens a partition's store and begins to restore it to the high watermark of its changelog, which it reads before anything
+//! else; `replay` continues. Opening a store never wipes it: a store is quarantined and rebuilt from zero for four
+//! [causes](Cause) only, and each is logged as an error.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -194,7 +195,7 @@ impl Restorer {
     fn options(&self, partition: i32, here: &ClusterIds) -> RocksOptions {
         let changelog = (!FAULTS.has(Mutant::TopicIdIgnored)).then(|| here.changelog());
         RocksOptions {
-            ahead: Durability::Changelog { partition },
+            durability: Durability::Changelog { partition },
             changelog,
             most_rebuilt_at_open: MOST_REBUILT_AT_OPEN,
             ..self.options.clone()

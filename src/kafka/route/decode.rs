@@ -181,7 +181,7 @@ impl Decoder {
             let WithContext::Record(datum, _) = record else { return Ok((event, None)) };
             return self.with_payload(event, Some(&datum));
         }
-        let record = WithContext::Record(json::Record::parse(value)?, context);
+        let record = WithContext::Record(json::JsonRecord::parse(value)?, context);
         self.with_payload(self.owned_event(&record, name, context)?, None)
     }
 
@@ -221,7 +221,7 @@ impl Decoder {
                 found(&self.fields, &WithContext::Record(datum, context))
             }
             _ => {
-                let Ok(json) = json::Record::parse(value) else { return BTreeMap::new() };
+                let Ok(json) = json::JsonRecord::parse(value) else { return BTreeMap::new() };
                 found(&self.fields, &WithContext::Record(json, context))
             }
         };

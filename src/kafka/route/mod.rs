@@ -56,9 +56,9 @@ type Claimed = Advanced<Infallible, ()>;
 /// The planned output of one turn.
 pub(crate) struct RoutePlan {
     records: Vec<RouteOutput>,
-    /// AssignedPartitions that wait for the previous generation after this turn, with the offset where they resume.
+    /// Partitions that wait for the previous generation after this turn, with the offset where they resume.
     held: Vec<(i32, i64)>,
-    /// AssignedPartitions whose first offset this turn commits.
+    /// Partitions whose first offset this turn commits.
     starts: Vec<(i32, i64)>,
 }
 

@@ -17,7 +17,7 @@ const REPLAYED: &str = "samestory-replayed";
 
 /// Which dead letters.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct DeadLetterFilter {
     /// Only with one of these reasons; any if empty.
     pub reasons: Vec<String>,
     /// Only at these partitions and offsets of the dead-letter topic; any if empty.
@@ -30,7 +30,7 @@ pub struct Filter {
 
 /// A dead letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeadLetter {
+pub struct StoredDeadLetter {
     /// Its partition in the dead-letter topic.
     pub partition: i32,
     /// Its offset in the dead-letter topic.
@@ -53,11 +53,11 @@ pub struct DeadLetter {
     pub is_incomplete: bool,
 }
 
-impl DeadLetter {
-    fn of(partition: i32, record: &Record) -> DeadLetter {
+impl StoredDeadLetter {
+    fn from_record(partition: i32, record: &Record) -> StoredDeadLetter {
         let text = |suffix: &str| header(record, &format!("{PREFIX}{suffix}")).unwrap_or_default().to_owned();
         let has = |suffix: &str| header(record, &format!("{PREFIX}{suffix}")).is_some();
-        DeadLetter {
+        StoredDeadLetter {
             partition,
             offset: record.offset,
             time: record.time,
@@ -72,8 +72,8 @@ impl DeadLetter {
     }
 }
 
-impl Filter {
-    fn takes(&self, letter: &DeadLetter) -> bool {
+impl DeadLetterFilter {
+    fn takes(&self, letter: &StoredDeadLetter) -> bool {
         (self.reasons.is_empty() || self.reasons.contains(&letter.reason))
             && (self.at.is_empty() || self.at.contains(&(letter.partition, letter.offset)))
             && self.since.is_none_or(|since| letter.time.is_some_and(|time| time >= since))
@@ -85,10 +85,14 @@ impl Filter {
 ///
 /// # Errors
 /// The topic cannot be read.
-pub fn list(config: &Config, filter: &Filter, mut visit: impl FnMut(&DeadLetter)) -> Result<(), ScanError> {
+pub fn list(
+    config: &Config,
+    filter: &DeadLetterFilter,
+    mut visit: impl FnMut(&StoredDeadLetter),
+) -> Result<(), ScanError> {
     let scanner = Scanner::new(&config.bus, "samestory-dead-letters")?;
     scanner.read_all(&config.bus.topics.dead_letter, |partition, record| {
-        let letter = DeadLetter::of(partition, &record);
+        let letter = StoredDeadLetter::from_record(partition, &record);
         if filter.takes(&letter) {
             visit(&letter);
         }
@@ -114,16 +118,16 @@ pub struct Replayed {
 /// The topic cannot be read, or a record cannot be written.
 pub fn replay(
     config: &Config,
-    filter: &Filter,
+    filter: &DeadLetterFilter,
     dry_run: bool,
-    mut visit: impl FnMut(&DeadLetter, bool),
+    mut visit: impl FnMut(&StoredDeadLetter, bool),
 ) -> Result<Replayed, ScanError> {
     let (bus, mut done) = (&config.bus, Replayed::default());
     let scanner = Scanner::new(bus, "samestory-dead-letters")?;
     let broker = |error| broker_error(bus, error);
     let sender = Sender::new(bus, &bus.topics.raw).map_err(broker)?;
     scanner.read_all(&bus.topics.dead_letter, |partition, record| {
-        let letter = DeadLetter::of(partition, &record);
+        let letter = StoredDeadLetter::from_record(partition, &record);
         if !filter.takes(&letter) {
             return Ok(());
         }

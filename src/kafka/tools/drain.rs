@@ -7,7 +7,7 @@ use crate::config::{Config, Mode};
 use crate::kafka::admin::notes;
 use crate::kafka::client::Role;
 
-use super::scan::{Offsets, ScanError, Scanner};
+use super::scan::{PartitionOffsets, ScanError, Scanner};
 
 /// The group's offsets have to stay the same for this long before the intake counts as paused: longer than a look at the note
 /// and a transaction take.
@@ -48,7 +48,7 @@ pub fn drain(config: &Config, wait: Duration, why: Option<&str>) -> Result<Drain
         }
     }
     if bus.mode == Mode::Routed {
-        let (_, ends): (Offsets, Offsets) = scanner.ranges(&bus.topics.routed)?;
+        let (_, ends): (PartitionOffsets, PartitionOffsets) = scanner.ranges(&bus.topics.routed)?;
         let left = deadline.saturating_duration_since(Instant::now());
         scanner.await_processed(Role::Match, &bus.topics.routed, &ends, left)?;
     }

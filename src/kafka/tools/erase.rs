@@ -30,7 +30,7 @@ use super::scan::{ScanError, Scanner, broker_error, source};
 
 /// What to do.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct EraseRequest {
     /// The ids.
     pub ids: Vec<ArticleId>,
     /// Write no deletes; only look.
@@ -118,7 +118,11 @@ impl Erased {
 ///
 /// # Errors
 /// See [`EraseError`].
-pub fn erase(config: &Config, request: &Request, say: &mut dyn FnMut(&str)) -> Result<Erased, EraseError> {
+pub fn erase(
+    config: &Config,
+    request: &EraseRequest,
+    say: &mut dyn FnMut(&str),
+) -> Result<Erased, EraseError> {
     let bus = &config.bus;
     let scanner = Scanner::new(bus, "samestory-erase")?;
     let mut erased = Erased::default();

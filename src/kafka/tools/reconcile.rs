@@ -18,7 +18,7 @@ use crate::kafka::turn::record::Record;
 use samestory_engine::engine::Incoming;
 use samestory_engine::model::EventTime;
 
-use super::scan::{Offsets, ScanError, Scanner, source};
+use super::scan::{PartitionOffsets, ScanError, Scanner, source};
 
 /// Offsets that one run can check: four bytes each.
 const MOST_OFFSETS: i64 = 500_000_000;
@@ -27,7 +27,7 @@ const MOST_NAMED: usize = 10_000;
 
 /// What to compare.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct ReconcileRequest {
     /// Only this partition of the raw topic.
     pub partition: Option<i32>,
     /// The first offset.
@@ -90,7 +90,7 @@ pub struct Double {
 
 /// A raw record without an output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Gap {
+pub struct MissingOutput {
     /// Partition of the raw record.
     pub partition: i32,
     /// Offset of the raw record.
@@ -142,7 +142,7 @@ pub struct Reconciled {
     /// Number of records with too many outputs.
     pub double_count: u64,
     /// The first records without an output.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<MissingOutput>,
     /// The first records with too many outputs.
     pub doubles: Vec<Double>,
 }
@@ -156,14 +156,14 @@ impl Reconciled {
 
 /// What was found for one raw offset. Counters stop at 255.
 #[derive(Clone, Copy, Default)]
-struct Cell {
+struct OutputCount {
     tagged: u8,
     dead: u8,
     /// Tombstones on the topics of unique articles and of duplicates.
     tombstones: [u8; 2],
 }
 
-impl Cell {
+impl OutputCount {
     fn is_empty(self) -> bool {
         self.tagged == 0 && self.dead == 0 && self.tombstones == [0, 0]
     }
@@ -175,17 +175,17 @@ impl Cell {
 
 /// What an output record is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OutputKind {
     Tagged,
     Dead,
     Tombstone(usize),
 }
 
 /// The cells of the range, by partition: the first offset, and a cell for each offset from there.
-struct Table(BTreeMap<i32, (i64, Vec<Cell>)>);
+struct OutputTable(BTreeMap<i32, (i64, Vec<OutputCount>)>);
 
-impl Table {
-    fn cell(&mut self, partition: i32, offset: i64) -> Option<&mut Cell> {
+impl OutputTable {
+    fn cell(&mut self, partition: i32, offset: i64) -> Option<&mut OutputCount> {
         let (first, cells) = self.0.get_mut(&partition)?;
         cells.get_mut(usize::try_from(offset.checked_sub(*first)?).ok()?)
     }
@@ -195,7 +195,7 @@ impl Table {
 ///
 /// # Errors
 /// See [`ReconcileError`].
-pub fn reconcile(config: &Config, request: &Request) -> Result<Reconciled, ReconcileError> {
+pub fn reconcile(config: &Config, request: &ReconcileRequest) -> Result<Reconciled, ReconcileError> {
     let bus = &config.bus;
     let (raw, reader) = (
         bus.topics.raw.as_str(),
@@ -215,7 +215,7 @@ pub fn reconcile(config: &Config, request: &Request) -> Result<Reconciled, Recon
         let (_, ends) = scanner.ranges(&bus.topics.routed)?;
         scanner.await_processed(Role::Match, &bus.topics.routed, &ends, request.wait)?;
     }
-    let mut table = Table(BTreeMap::new());
+    let mut table = OutputTable(BTreeMap::new());
     let mut found = Reconciled { topic: raw.to_owned(), ..Reconciled::default() };
     let mut offsets = 0;
     for (&partition, &to) in &to {
@@ -230,19 +230,19 @@ pub fn reconcile(config: &Config, request: &Request) -> Result<Reconciled, Recon
     }
     for range in &found.ranges {
         let length = usize::try_from(range.to - range.from).unwrap_or(0);
-        table.0.insert(range.partition, (range.from, vec![Cell::default(); length]));
+        table.0.insert(range.partition, (range.from, vec![OutputCount::default(); length]));
     }
     // Read to their ends after the inputs were known to be judged, so no output is missing.
     let mut deleted_until = None::<EventTime>;
     outputs(&scanner, config, &mut deleted_until, |kind, (partition, offset), _| {
         let Some(cell) = table.cell(partition, offset) else { return };
         let counter = match kind {
-            Kind::Tagged => &mut cell.tagged,
-            Kind::Dead => &mut cell.dead,
-            Kind::Tombstone(topic) => &mut cell.tombstones[topic],
+            OutputKind::Tagged => &mut cell.tagged,
+            OutputKind::Dead => &mut cell.dead,
+            OutputKind::Tombstone(topic) => &mut cell.tombstones[topic],
         };
         *counter = counter.saturating_add(1);
-        found.tombstones += u64::from(matches!(kind, Kind::Tombstone(_)));
+        found.tombstones += u64::from(matches!(kind, OutputKind::Tombstone(_)));
     })?;
     inputs(&scanner, config, (&from, &to), &mut table, deleted_until, &mut found)?;
     // What is left belongs to records that the raw topic does not hold any more.
@@ -271,9 +271,9 @@ pub fn reconcile(config: &Config, request: &Request) -> Result<Reconciled, Recon
 fn range(
     scanner: &Scanner,
     config: &Config,
-    request: &Request,
+    request: &ReconcileRequest,
     reader: Role,
-) -> Result<(Offsets, Offsets), ScanError> {
+) -> Result<(PartitionOffsets, PartitionOffsets), ScanError> {
     let raw = &config.bus.topics.raw;
     let (mut from, _) = scanner.ranges(raw)?;
     let mut to = scanner.committed(reader, raw)?;
@@ -300,7 +300,7 @@ fn outputs(
     scanner: &Scanner,
     config: &Config,
     deleted_until: &mut Option<EventTime>,
-    mut each: impl FnMut(Kind, (i32, i64), RecordAt),
+    mut each: impl FnMut(OutputKind, (i32, i64), RecordAt),
 ) -> Result<(), ScanError> {
     let topics = &config.bus.topics;
     let mut names = vec![&topics.unique, &topics.near_duplicate, &topics.dead_letter];
@@ -321,9 +321,9 @@ fn outputs(
                 return Ok(());
             }
             let kind = match (is_dead_letters, &record.value) {
-                (true, _) => Kind::Dead,
-                (false, Some(_)) => Kind::Tagged,
-                (false, None) => Kind::Tombstone(usize::from(*name != topics.unique)),
+                (true, _) => OutputKind::Dead,
+                (false, Some(_)) => OutputKind::Tagged,
+                (false, None) => OutputKind::Tombstone(usize::from(*name != topics.unique)),
             };
             each(kind, (at, offset), RecordAt { topic: name.clone(), partition, offset: record.offset });
             Ok(())
@@ -341,8 +341,8 @@ fn outputs(
 fn inputs(
     scanner: &Scanner,
     config: &Config,
-    (from, to): (&Offsets, &Offsets),
-    table: &mut Table,
+    (from, to): (&PartitionOffsets, &PartitionOffsets),
+    table: &mut OutputTable,
     deleted_until: Option<EventTime>,
     found: &mut Reconciled,
 ) -> Result<(), ReconcileError> {
@@ -395,7 +395,7 @@ fn inputs(
                 found.gap_count += 1;
                 if found.gaps.len() < MOST_NAMED {
                     let key = record.key.as_deref().map(|key| String::from_utf8_lossy(key).into_owned());
-                    found.gaps.push(Gap { partition, offset: record.offset, key });
+                    found.gaps.push(MissingOutput { partition, offset: record.offset, key });
                 }
             }
         }

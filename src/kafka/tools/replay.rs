@@ -17,6 +17,9 @@ use crate::kafka::matching::intake::{BatchReader, ItemOrigin};
 use crate::kafka::matching::outgoing::{Original, OutputEncoding, Writer};
 use crate::kafka::turn::record::{Copied, Fate, OutgoingHeader, Record};
 
+/// In the message of a dead letter whose article was routed, but does not fit into its output.
+pub const TOO_LARGE_FOR_OUTPUT: &str = crate::kafka::matching::outgoing::TOO_LARGE_FOR_OUTPUT;
+
 /// A record of the input topic, as an ordinary consumer read it.
 #[derive(Clone, Debug, Default)]
 pub struct Read {

@@ -92,7 +92,7 @@ pub struct ArticleVersion {
     pub time: Option<i64>,
 }
 
-/// RouteModel records, and the routed records that they must lead to.
+/// Raw records, and the routed records that they must lead to.
 pub struct RouteModel {
     topic: String,
     languages: Vec<Lang>,
@@ -182,7 +182,7 @@ impl RouteModel {
         let mut homes: BTreeMap<String, (BTreeSet<i32>, Option<i32>)> = BTreeMap::new();
         for (&(partition, _), (_, (incoming, _))) in &self.records {
             let (id, home) = match incoming {
-                // Without text it has no home: it is judged by itself, whichever partition knows an earlier text.
+                // Without text it has no home: it is judged on its own, whichever partition knows an earlier text.
                 Incoming::Article(prepared) if !prepared.has_text() => {
                     homes.entry(prepared.id.to_string()).or_default().0.extend([partition, -1]);
                     continue;

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const STALL: Duration = Duration::from_secs(60);
 
 /// Offsets by partition.
-pub(crate) type Offsets = BTreeMap<i32, i64>;
+pub(crate) type PartitionOffsets = BTreeMap<i32, i64>;
 
 /// Why a topic could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -99,14 +99,14 @@ impl Scanner {
     }
 
     /// The first offset that each partition holds, and its high watermark.
-    pub(crate) fn ranges(&self, topic: &str) -> Result<(Offsets, Offsets), ScanError> {
+    pub(crate) fn ranges(&self, topic: &str) -> Result<(PartitionOffsets, PartitionOffsets), ScanError> {
         let metadata =
             self.surveyor.fetch_metadata(Some(topic), PATIENCE).map_err(|error| self.broker(error))?;
         let found = metadata.topics().iter().find(|found| found.name() == topic && found.error().is_none());
         let Some(found) = found.filter(|found| !found.partitions().is_empty()) else {
             return Err(ScanError::NoTopic(topic.to_owned()));
         };
-        let (mut low, mut high) = (Offsets::new(), Offsets::new());
+        let (mut low, mut high) = (PartitionOffsets::new(), PartitionOffsets::new());
         for partition in found.partitions().iter().map(|partition| partition.id()) {
             let watermarks = self.surveyor.fetch_watermarks(topic, partition, PATIENCE);
             let (first, end) = watermarks.map_err(|error| self.broker(error))?;
@@ -117,7 +117,7 @@ impl Scanner {
     }
 
     /// By partition, the offset of the first record at or after a time; the high watermark if there is none.
-    pub(crate) fn offsets_at(&self, topic: &str, time: EventTime) -> Result<Offsets, ScanError> {
+    pub(crate) fn offsets_at(&self, topic: &str, time: EventTime) -> Result<PartitionOffsets, ScanError> {
         let (_, mut offsets) = self.ranges(topic)?;
         for (&partition, offset) in &mut offsets {
             let mut list = TopicPartitionList::new();
@@ -136,12 +136,12 @@ impl Scanner {
     pub(crate) fn read(
         &self,
         topic: &str,
-        (from, to): (&Offsets, &Offsets),
+        (from, to): (&PartitionOffsets, &PartitionOffsets),
         mut each: impl FnMut(i32, Record) -> Result<(), ScanError>,
     ) -> Result<(), ScanError> {
         let broker = |error| self.broker(error);
         let mut list = TopicPartitionList::new();
-        let mut left = Offsets::new();
+        let mut left = PartitionOffsets::new();
         for (&partition, &end) in to {
             let from = from.get(&partition).copied().unwrap_or(0);
             if from < end {
@@ -198,7 +198,7 @@ impl Scanner {
 
     /// The committed offsets of a role's group; partitions without one are left out. It waits for offsets in open
     /// transactions.
-    pub(crate) fn committed(&self, role: Role, topic: &str) -> Result<Offsets, ScanError> {
+    pub(crate) fn committed(&self, role: Role, topic: &str) -> Result<PartitionOffsets, ScanError> {
         let group = self.group(role)?;
         let (low, _) = self.ranges(topic)?;
         let mut list = TopicPartitionList::new();
@@ -214,7 +214,7 @@ impl Scanner {
                 Err(error) => return Err(self.broker(error)),
             }
         };
-        let mut offsets = Offsets::new();
+        let mut offsets = PartitionOffsets::new();
         for &partition in low.keys() {
             let at = clients::offset_in(&committed, topic, partition).map_err(|error| self.broker(error))?;
             offsets.extend(at.map(|at| (partition, at)));
@@ -227,7 +227,7 @@ impl Scanner {
         &self,
         role: Role,
         topic: &str,
-        ends: &Offsets,
+        ends: &PartitionOffsets,
         wait: Duration,
     ) -> Result<(), ScanError> {
         let group = self.group(role)?;

@@ -22,10 +22,10 @@ use crate::kafka::clock;
 use crate::kafka::turn::source::owned;
 use crate::metrics;
 use crate::stop::Stop;
-use crate::webhook::body::Payload;
+use crate::webhook::body::WebhookPayload;
 use crate::webhook::deliver::{Channel, Delivery, RetryPolicy, deliver};
-use crate::webhook::event::{Event, Published};
-use crate::webhook::http::{Answer, Server};
+use crate::webhook::event::{Published, VerdictEvent};
+use crate::webhook::http::{Server, WebhookAnswer};
 
 use super::produce::Sender;
 
@@ -64,7 +64,7 @@ const IDLE_COMMIT: Duration = Duration::from_secs(5);
 pub fn test(config: &Config) -> Result<String, WebhookError> {
     let hook = config.webhook.as_ref().ok_or(WebhookError::NoUrl)?;
     let server = Server::new(hook).map_err(WebhookError::Settings)?;
-    let event = Event {
+    let event = VerdictEvent {
         id: "sample/0/0".into(),
         kind: "verdict",
         article_id: "samestory-test".into(),
@@ -83,12 +83,12 @@ pub fn test(config: &Config) -> Result<String, WebhookError> {
     };
     let payload = crate::webhook::body::payload(hook.format, &[event]);
     match server.send(&payload, seconds()) {
-        Answer::Status { status, text, .. } => {
+        WebhookAnswer::Status { status, text, .. } => {
             let answer =
                 if text.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {text}") };
             if (200..300).contains(&status) { Ok(answer) } else { Err(WebhookError::Test(answer)) }
         }
-        Answer::None { why } => Err(WebhookError::Test(why)),
+        WebhookAnswer::None { why } => Err(WebhookError::Test(why)),
     }
 }
 
@@ -145,7 +145,10 @@ struct Courier<'a> {
 
 impl Courier<'_> {
     /// The next events, and in `next` the offsets after the records that were read for them.
-    fn collect(&mut self, next: &mut BTreeMap<(String, i32), i64>) -> Result<Vec<Event>, WebhookError> {
+    fn collect(
+        &mut self,
+        next: &mut BTreeMap<(String, i32), i64>,
+    ) -> Result<Vec<VerdictEvent>, WebhookError> {
         let mut events = Vec::new();
         let mut deadline: Option<Instant> = None;
         let start = Instant::now();
@@ -205,13 +208,13 @@ impl Courier<'_> {
 }
 
 impl Channel for Courier<'_> {
-    fn send(&mut self, payload: &Payload) -> Answer {
+    fn send(&mut self, payload: &WebhookPayload) -> WebhookAnswer {
         let start = Instant::now();
         let answer = self.server.send(payload, seconds());
         let result = match &answer {
-            Answer::Status { status: 200..=299, .. } => "accepted",
-            Answer::Status { .. } => "refused",
-            Answer::None { .. } => "failed",
+            WebhookAnswer::Status { status: 200..=299, .. } => "accepted",
+            WebhookAnswer::Status { .. } => "refused",
+            WebhookAnswer::None { .. } => "failed",
         };
         metrics::webhook_attempt(result, start.elapsed());
         answer
@@ -240,7 +243,7 @@ impl Channel for Courier<'_> {
         !self.stop.is_requested()
     }
 
-    fn refuse(&mut self, event: &Event, why: &str) -> Result<(), String> {
+    fn refuse(&mut self, event: &VerdictEvent, why: &str) -> Result<(), String> {
         tracing::error!(event = event.id, why, "the webhook refuses an event; it becomes a dead letter");
         let line = json!({ "error": why, "at": clock::now().to_string(), "event": event }).to_string();
         match &self.hook.dead_letters {

@@ -62,7 +62,7 @@ pub(crate) struct RecordSource {
     read_errors: ReadErrors,
     /// Read errors since [`RecordSource::take_error_count`].
     error_count: u64,
-    /// Whether an operator has paused the role, so that no partition is fetched.
+    /// True if an operator has paused the role, so that no partition is fetched.
     held: bool,
 }
 

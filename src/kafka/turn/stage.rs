@@ -70,7 +70,7 @@ pub(crate) trait StageRole {
         Ok(())
     }
 
-    /// Plans the batch. AssignedPartitions that cannot continue are left out, and the worker halts them.
+    /// Plans the batch. Partitions that cannot continue are left out, and the worker halts them.
     fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<Self::Planned>;
 
     /// The records to send for a plan.
@@ -106,6 +106,6 @@ pub(crate) struct Planning<P> {
     pub(crate) planned: P,
     /// By partition, the offset to commit.
     pub(crate) next: BTreeMap<i32, i64>,
-    /// AssignedPartitions that cannot continue.
+    /// Partitions that cannot continue.
     pub(crate) halted: Vec<i32>,
 }

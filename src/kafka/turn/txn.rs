@@ -127,7 +127,7 @@ fn fenced(error: KafkaError, step: TxnStep, age: Duration, timeout: Duration) ->
 pub(crate) struct Deliveries {
     changelog: String,
     reported: Mutex<Reported>,
-    /// The producer was left behind in a call that does not return. That its successor fences it is no news.
+    /// The producer was left behind in a call that does not return. Its successor fences it, which is expected.
     abandoned: AtomicBool,
 }
 
@@ -316,7 +316,7 @@ impl OffsetsJob {
     fn run(self) {
         let OffsetsJob { producer, list, membership, patience, answer } = self;
         let sent = producer.send_offsets_to_transaction(&list, &membership, patience);
-        // Before the answer: whoever gets it may be about to drop the last producer but this.
+        // Dropped before the answer is sent: its receiver may then drop the last other reference to the producer.
         drop(producer);
         let _nobody_waits = answer.send(sent);
     }

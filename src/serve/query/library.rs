@@ -19,10 +19,10 @@ use crate::config::{Config, Mode, home};
 use crate::formats::{Event, json as articles};
 use crate::serve::problem::ProblemDetails;
 use samestory_engine::engine::{Candidate, Judged, Prepared};
-use samestory_engine::index::{Document, Order, Rows, Snapshot, StoreError, StoreRegistry, View};
+use samestory_engine::index::{Document, Order, Snapshot, StoreError, StoreRegistry, View};
 use samestory_engine::model::Flag;
 use samestory_engine::model::{
-    ArticleId, ClusterId, DocumentNumber, EventTime, Fraction, Lang, LanguageSource, Position, VerdictKind,
+    ArticleId, ClusterId, DocumentNumber, EventTime, Fraction, Lang, Position, VerdictKind,
 };
 use samestory_engine::text::language;
 use samestory_engine::{Deduplicator, Error};
@@ -234,7 +234,7 @@ impl StoreReader<'_> {
         let own = document.number;
         let engine = self.library.dedup.engine();
         let settings = engine.settings_for(document.language);
-        let candidates = engine.candidates(store, &prepared(document), horizon)?;
+        let candidates = engine.candidates(store, &Prepared::from(document), horizon)?;
         let score = |candidate: &Candidate| Fraction::new(settings.similarity(&candidate.comparison));
         let mut ranked: Vec<(Fraction, Candidate)> = candidates
             .all
@@ -318,8 +318,8 @@ impl StoreReader<'_> {
         let Library { config, dedup, .. } = self.library;
         let unreadable =
             |why: String| ProblemDetails::new(StatusCode::UNPROCESSABLE_ENTITY, "no-article", why);
-        let record =
-            articles::Record::parse(body).map_err(|refusal| ProblemDetails::bad_request(refusal.message))?;
+        let record = articles::JsonRecord::parse(body)
+            .map_err(|refusal| ProblemDetails::bad_request(refusal.message))?;
         let event = articles::decode(&record, &config.fields, || Some("the text in question".into()));
         let article = match event {
             Ok(Event::Article(article)) => article,
@@ -389,23 +389,5 @@ impl From<Position> for InputAnswer {
             }
             Position::File { file, line } => InputAnswer::File { file: file.to_string(), line },
         }
-    }
-}
-
-/// A stored document in the form in which candidates are looked up for an article.
-fn prepared(document: Document) -> Prepared {
-    Prepared {
-        id: document.id,
-        language: document.language,
-        reported_language: document.language,
-        language_source: LanguageSource::Text,
-        declared_language: None,
-        fingerprint: document.fingerprint,
-        title: document.title,
-        host: document.host,
-        url: document.url,
-        published_at: document.published_at,
-        fetched_at: None,
-        flags: Vec::new(),
     }
 }

@@ -133,13 +133,13 @@ impl Drop for AbortOnDrop {
     }
 }
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+type PeerFailure = Box<dyn std::error::Error + Send + Sync>;
 
 async fn exchange(
     address: SocketAddr,
     question: &Question,
     token: Option<&Secret>,
-) -> Result<PeerReply, Failure> {
+) -> Result<PeerReply, PeerFailure> {
     let stream = TcpStream::connect(address).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let _connection = AbortOnDrop(tokio::spawn(connection).abort_handle());

@@ -19,7 +19,7 @@ pub(super) struct ResolvedPeer {
 
 pub(super) struct Resolver {
     peers: Vec<Peer>,
-    /// HeldPartitions during a DNS lookup, so that at most one runs.
+    /// Held during a DNS lookup, so that at most one runs.
     lookup: Arc<AsyncMutex<()>>,
     /// The last addresses by peer; empty for a name that does not exist.
     known: Arc<Mutex<BTreeMap<usize, Vec<SocketAddr>>>>,

@@ -98,7 +98,8 @@ const DEAD_LETTER_HEADERS: [(&str, &str); 8] = [
     ("__samestory.errors.headers.dropped", "Only if key and headers were too large as well: `true`."),
 ];
 
-/// Whether what a field says about an article or a cluster may change later. A record never changes; a later one replaces it.
+/// The fields of articles and clusters, and when a later record may have another value. A record never changes; a later one
+/// replaces it.
 /// A path ends at the first field that answers for those inside it.
 const CHANGES: [(&str, &str, &str); 32] = [
     ("raw-article", "id", "no: another id is another article"),
@@ -158,7 +159,7 @@ const CHANGES: [(&str, &str, &str); 32] = [
     ("cluster", "first_seen", "yes, when the earliest member leaves or an older one joins"),
     ("cluster", "last_seen", "yes"),
     ("cluster", "hosts", "yes"),
-    ("cluster", "members", "yes; what is said of one member as in its tagged article"),
+    ("cluster", "members", "yes; the fields of one member as in its tagged article"),
     ("cluster", "canonical_changed_from", "yes, with each election"),
     ("cluster", "split_from", "no; the cluster that it names may be gone"),
 ];
@@ -230,7 +231,7 @@ pub(super) fn contract() -> String {
     line(
         "**JSON**: one object, UTF-8. Times are ISO 8601 in UTC. `samestory schemas print NAME --json-schema` and",
     );
-    line("`schemas/*.schema.json` describe it.");
+    line("`schemas/*.schema.json` describe the fields.");
     line("");
     line(
         "**Avro**: a zero byte, four bytes of schema id (big-endian), the datum, as Confluent's serializers write and read it.",
@@ -282,10 +283,10 @@ pub(super) fn contract() -> String {
     line("## Tombstones of a delete");
     line("");
     line(
-        "A delete of a known id writes two tombstones: one to `samestory.unique` and one to `samestory.near-duplicate`, whichever of them",
+        "A delete of a known id writes two tombstones, one to `samestory.unique` and one to `samestory.near-duplicate`: the article is on one",
     );
     line(
-        "holds the article, because a former home may have published it on the other one. With `output.topics = \"single\"` it writes one.",
+        "of them, and a former home may have published it on the other. With `output.topics = \"single\"` it writes one tombstone.",
     );
     line(
         "A delete of an id that is not known, was never published or has expired writes none, and neither does a repeated delete. If",

@@ -59,9 +59,9 @@ pub(super) fn section() -> Vec<String> {
     let mut lines: Vec<String> = [
         "## One message of each topic",
         "",
-        "What the stage sends for three records: an article, a copy of it with one more sentence from another site, and a record",
-        "without a text; then the first article is deleted. Made by the program when this page is generated, with default settings",
-        "and `mode = \"direct\"`; values are on one line in Kafka. In Avro the same fields follow the schema id.",
+        "The stage sends these messages for three records (an article, a copy of it from another site with one more sentence, and a",
+        "record without a text), and for a delete of the first article. The program writes them when this page is generated, with",
+        "default settings and `mode = \"direct\"`. In Kafka a value is on one line; in Avro the same fields follow the schema id.",
     ]
     .map(str::to_owned)
     .to_vec();

@@ -32,7 +32,7 @@ pub struct Engine {
 
 impl Engine {
     /// How many sampled shingles each document posts, so that excerpts of it can be found.
-    pub const SAMPLES: u8 = 16;
+    pub const POSTED_SAMPLES: u8 = 16;
 
     /// Creates an engine with these settings.
     pub fn new(settings: Settings) -> Engine {

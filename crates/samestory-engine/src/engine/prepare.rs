@@ -4,6 +4,7 @@
 //! is a pure function of the article and the options, so it runs on any number of threads.
 
 use crate::fingerprint::{Fingerprint, config_hash, of_text};
+use crate::index::Document;
 use crate::model::{ArticleId, EventTime, Host, Lang, LanguageSource, LanguageTag, Position, Title, Url};
 use crate::model::{DeadLetter, DeadLetterReason, Flag, RawArticle};
 use crate::text::language::{self, Tag};
@@ -38,6 +39,26 @@ pub struct Prepared {
     pub fetched_at: Option<EventTime>,
     /// Flags about the text and the language, ascending.
     pub flags: Vec<Flag>,
+}
+
+/// A stored document as if it arrived again: what it is compared by, and what is shown of it.
+impl From<Document> for Prepared {
+    fn from(document: Document) -> Prepared {
+        Prepared {
+            id: document.id,
+            language: document.language,
+            reported_language: document.language,
+            language_source: LanguageSource::Text,
+            declared_language: None,
+            fingerprint: document.fingerprint,
+            title: document.title,
+            host: document.host,
+            url: document.url,
+            published_at: document.published_at,
+            fetched_at: None,
+            flags: Vec::new(),
+        }
+    }
 }
 
 impl Prepared {

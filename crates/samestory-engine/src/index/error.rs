@@ -16,7 +16,7 @@ pub enum StoreError {
     Corrupt {
         /// Which store.
         place: String,
-        /// What is damaged.
+        /// The damage.
         detail: String,
     },
     /// Created with other settings or by another version: refuse to start. Nothing was modified.
@@ -66,7 +66,7 @@ pub enum StoreError {
     },
     /// The disk is full: stop, and reopen the store once there is space. Nothing that was applied is lost.
     #[error(
-        "no space left for state {place}: {detail}; free some space and restart, nothing applied is lost"
+        "no space left for state {place}: {detail}; free some space: `samestory run` then resumes by itself, a file run when it is repeated; nothing applied is lost"
     )]
     Full {
         /// Which store.

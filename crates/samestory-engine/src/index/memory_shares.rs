@@ -44,7 +44,7 @@ pub const fn all_filter_bytes(postings: u64) -> u64 {
 
 impl MemoryShares {
     /// The shares of a budget of this many bytes.
-    pub const fn of(memory: usize) -> MemoryShares {
+    pub const fn of_budget(memory: usize) -> MemoryShares {
         let part = memory / 8;
         MemoryShares {
             write_buffers: part,
@@ -82,13 +82,13 @@ mod tests {
     #[test]
     fn the_shares_are_the_whole_and_filters_take_from_blocks() {
         for memory in [64 << 20, 512 << 20, 8 << 30] {
-            let shares = MemoryShares::of(memory);
+            let shares = MemoryShares::of_budget(memory);
             let MemoryShares { write_buffers, postings, documents, blocks, least_blocks } = shares;
             assert_eq!(write_buffers + postings + documents + blocks, memory);
             assert_eq!(shares.block_cache(0), blocks);
             assert_eq!(shares.block_cache(memory / 4) + memory / 4, blocks);
             assert_eq!(shares.block_cache(memory), least_blocks);
         }
-        assert_eq!(MemoryShares::of(512 << 20).postings_of_a_language(), 2 << 20);
+        assert_eq!(MemoryShares::of_budget(512 << 20).postings_of_a_language(), 2 << 20);
     }
 }

@@ -29,8 +29,8 @@ pub use format::header::{Format, VERSION};
 pub use format::key::{ChangeKey, Family, Overdue};
 pub use memory::Memory;
 pub use memory_shares::{MemoryShares, all_filter_bytes};
-pub use read::rows::{Order, PostingList, PostingLists, Rows, Span, Visit};
-pub use read::view::{Row, View};
+pub use read::rows::{Order, PostingList, PostingLists, Row, Span, Visit};
+pub use read::view::View;
 pub use record::{
     BuiltWith, BusPosition, Cluster, Counters, Document, FileBeginning, FilePath, FilePosition, FileProgress,
     Hosts, Judgement, OutputTopic, PairList, Progress, Residence, Retention, TopicIdentity, TopicName, Vote,
@@ -38,8 +38,9 @@ pub use record::{
 };
 #[cfg(feature = "rocksdb")]
 pub use rocksdb::{
-    Blocks, Budget, Inspection, LanguageInspection, ReadLease, Rebanded, Registration, Rocks, RocksOptions,
-    RocksReader, Snapshot, StoreObserver, StoreOperation, StoreRegistry, Watch, check_room, destroy,
+    BlockReads, Budget, Inspection, LanguageInspection, ReadLease, Rebanded, Registration, Rocks,
+    RocksOptions, RocksReader, Snapshot, StoreObserver, StoreOperation, StoreRegistry, Watch, check_room,
+    destroy,
 };
 pub use scheme::{IndexScheme, IndexSchemes, PostingKind, SimHashBands};
 pub use write_set::change::Change;
@@ -74,7 +75,7 @@ pub trait Store: View + Sized + Sync {
     /// The state could not be read. Close the store, open it again and replay.
     fn stage(&mut self, changes: &[Change]) -> Result<WriteSet, StoreError> {
         let mut overlay = Overlay::new(&*self);
-        changes.iter().try_for_each(|change| overlay.lay(change))?;
+        changes.iter().try_for_each(|change| overlay.stage(change))?;
         Ok(overlay.into_write_set())
     }
 
@@ -232,9 +233,9 @@ impl Opening {
 mod tests {
     use super::*;
 
-    fn memory(ahead: Durability) -> Memory {
+    fn memory(durability: Durability) -> Memory {
         let posting = IndexScheme { minhash: None, simhash: SimHashBands::None, samples: 0, shortest: 0 };
-        Memory::new(IndexSchemes::new(posting), ahead)
+        Memory::new(IndexSchemes::new(posting), durability)
     }
 
     #[test]

@@ -316,7 +316,7 @@ pub struct FileProgress {
     pub outputs: BTreeMap<FilePath, FilePosition>,
     /// The dead-letter files, and how many bytes of each belong to judged articles.
     pub dead_letters: BTreeMap<FilePath, FilePosition>,
-    /// The analyst's pairs that the state was built with.
+    /// The editor's pairs that the state was built with.
     pub pairs: Option<PairList>,
 }
 
@@ -353,7 +353,7 @@ pub struct FileBeginning {
     pub hash: u64,
 }
 
-/// The identity of an analyst's list of pairs.
+/// The identity of an editor's list of pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairList {
     /// How many pairs it has.

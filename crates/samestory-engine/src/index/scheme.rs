@@ -122,7 +122,7 @@ pub enum SimHashBands {
     Of64,
 }
 
-/// What two documents in the same bucket have in common.
+/// The property that two documents in the same bucket share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostingKind {
     /// All rows of a MinHash band.

@@ -1,5 +1,9 @@
-//! Inputs that cannot be judged, and why. Decoding and preparing produce them; the stage copies the record
-//! byte for byte to the dead-letter topic. Bad data is never an error: the stream continues.
+//! Inputs that cannot be judged, and why. Bad data is never an error: the stream continues.
+//!
+//! An input becomes a dead letter where it is decoded and prepared (`kafka/route/decode` in the stage, `files/stage`
+//! for files), where an update without a text is refused ([`crate::engine`]), or where its record could not be
+//! delivered (`kafka/matching/outgoing`, `kafka/turn/suspects`). The stage copies the record byte for byte to the
+//! dead-letter topic.
 
 use serde::Serialize;
 

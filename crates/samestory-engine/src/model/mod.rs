@@ -186,6 +186,7 @@ pub struct ArticleId(Box<str>);
 /// An article id of an invalid length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an id of {bytes} bytes; it must have 1 to {max}", max = ArticleId::MAX)]
+#[non_exhaustive]
 pub struct IdError {
     /// The rejected id's length.
     pub bytes: usize,

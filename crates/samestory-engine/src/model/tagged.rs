@@ -60,6 +60,7 @@ pub struct Verdict {
 
 /// One measure's evidence on the match, or on the closest candidate that did not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Contribution {
     /// Name of the measure.
     pub measure: &'static str,

@@ -29,7 +29,7 @@ fn ascii_names(plain: &str) -> Vec<u16> {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     let mut last = [b' '; BLOCK];
     last[..rest.len()].copy_from_slice(rest);
-    // Whether the previous block ended inside a word.
+    // True if the previous block ended inside a word.
     let mut open = 0;
     for (block, base) in blocks.iter().chain([&last]).zip((0usize..).step_by(BLOCK)) {
         let bits = word_bits(block);
@@ -60,7 +60,7 @@ fn ascii_names(plain: &str) -> Vec<u16> {
     found
 }
 
-/// Whether the word after these bytes begins a sentence.
+/// True if the word after these bytes begins a sentence.
 fn starts_sentence(before: &[u8]) -> bool {
     let Some(word_end) = before.iter().rposition(u8::is_ascii_alphanumeric) else { return true };
     let (to_word, gap) = before.split_at(word_end + 1);

@@ -1,4 +1,4 @@
-//! NoticeWords of page notices: what a site shows in place of an article, such as a consent text, a robot check or a paywall.
+//! The words of page notices: what a site shows in place of an article, such as a consent text, a robot check or a paywall.
 //!
 //! Two articles that were fetched as one notice have equal texts and no news. Where headlines are missing or are the site's
 //! name, only the wording decides. The lists are made by hand and declared in `docs/evidence.md`; none is keyed to a source. A
@@ -9,7 +9,7 @@ pub(super) struct NoticeList {
     pub(super) language: &'static str,
     /// Subjects of notices: consent, robots, subscriptions.
     pub(super) notice: &'static str,
-    /// NoticeWords that address the reader, or by which the site speaks of itself.
+    /// Words that address the reader, or by which the site speaks of itself.
     pub(super) reader: &'static str,
 }
 

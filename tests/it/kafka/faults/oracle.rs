@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use samestory::config::Config;
-use samestory::kafka::tools::replay::{Read, Sent, replay};
+use samestory::kafka::tools::replay::{Read, Sent, TOO_LARGE_FOR_OUTPUT, replay};
 use samestory::kafka::tools::route_model::{ExpectedEvent, RouteModel, What, events, is_silent};
 use samestory_engine::index::Row as StateRow;
 use samestory_engine::index::{
@@ -227,7 +227,7 @@ fn was_refused(letter: &Row) -> bool {
         let value = header.and_then(|(_, value)| str::from_utf8(value.as_deref()?).ok());
         value.is_some_and(|value| value.contains(text))
     };
-    says("class.name", "undeliverable") || says("message", "as it would go out")
+    says("class.name", "undeliverable") || says("message", TOO_LARGE_FOR_OUTPUT)
 }
 
 /// Where all brokers were killed at once, the crawlers' client cannot know what was kept, starts again and writes a batch
@@ -576,8 +576,8 @@ fn caught_up(
     partition: i32,
     changelog: &[Row],
 ) -> Result<Vec<StateRow>, StoreError> {
-    let ahead = Durability::Changelog { partition };
-    let options = RocksOptions::new(scene.config.postings.clone(), ahead, Budget::default());
+    let durability = Durability::Changelog { partition };
+    let options = RocksOptions::new(scene.config.postings.clone(), durability, Budget::default());
     let mut store = Rocks::open(directory, &options)?;
     let next = i64::try_from(store.changelog_next()?.unwrap_or(0)).unwrap();
     let rest: Vec<Change> = changelog

@@ -121,7 +121,7 @@ impl<'a, V: View> Planner<'a, V> {
     }
 
     pub(crate) fn change(&mut self, change: Change) -> Result<(), StoreError> {
-        self.state.lay(&change)?;
+        self.state.stage(&change)?;
         let listed = match &change {
             Change::Document(document) => Some((document.language, document.last_seen)),
             Change::Residence(row) => Some((row.language, row.since)),

@@ -6,7 +6,7 @@
 //! `compare` measures them, and `read_ahead` fetches the buckets of a whole batch early.
 //!
 //! Sampled shingles find excerpts and the texts that contain them, because their signatures have little in
-//! common. A document posts the smallest few of its sampled shingles (16: [`Engine::SAMPLES`]), and a text
+//! common. A document posts the smallest few of its sampled shingles (16: [`Engine::POSTED_SAMPLES`]), and a text
 //! looks up somewhat more of its own ([`LOOKED_UP`]):
 //!
 //! - The old text is the whole. Any of the whole's smallest shingles that the part contains is also among the
@@ -239,7 +239,7 @@ impl<V: View> Search<'_, V> {
                 .map(|(&shingle, posted)| Phrase { shingle, posted })
                 .collect();
             found.digest = holds_several(&found.all, fingerprint, settings);
-            self.weigh(&mut found, fingerprint, &phrases, settings)?;
+            self.add_index_evidence(&mut found, fingerprint, &phrases, settings)?;
         }
         Ok(found)
     }

@@ -43,10 +43,10 @@ pub(crate) struct ReadAheadQueue<'scope, 'env, V> {
     /// Pieces whose reading has not started.
     pieces: VecDeque<Arc<Vec<Item>>>,
     /// Pieces being read, in order; without a thread if none could be started or none is worthwhile.
-    started: VecDeque<(Arc<Vec<Item>>, Option<Reader<'scope>>)>,
+    started: VecDeque<(Arc<Vec<Item>>, Option<ReadAheadThread<'scope>>)>,
 }
 
-type Reader<'scope> = ScopedJoinHandle<'scope, Result<ReadAhead, StoreError>>;
+type ReadAheadThread<'scope> = ScopedJoinHandle<'scope, Result<ReadAhead, StoreError>>;
 
 impl<'scope, 'env, V: View + Sync> ReadAheadQueue<'scope, 'env, V> {
     pub(crate) fn new(

@@ -10,7 +10,7 @@ pub(crate) mod canonical;
 
 use std::sync::Arc;
 
-use crate::index::{Change, Cluster, Document, Hosts, Order, Rows, StoreError, View};
+use crate::index::{Change, Cluster, Document, Hosts, Order, StoreError, View};
 use crate::model::{ArticleId, ClusterId, DocumentNumber, Lang, MatchType};
 use crate::model::{ClusterRecord, Member};
 

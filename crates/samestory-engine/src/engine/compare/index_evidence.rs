@@ -2,7 +2,7 @@
 //! appeared, and which texts are digests of others.
 //!
 //! [`candidates`](crate::engine::candidates) has measured each pair in isolation; this module completes the
-//! measures and decides. It reads only live postings and documents, with fixed caps, so the same articles in
+//! measures, and [`LanguageSettings::decide`] decides on them. It reads only live postings and documents, with fixed caps, so the same articles in
 //! the same order give the same evidence.
 
 use crate::fingerprint::Fingerprint;
@@ -190,7 +190,7 @@ fn unrelated_titles(candidates: &[Candidate]) -> usize {
 
 impl<V: View> Search<'_, V> {
     /// Completes the evidence of each candidate with what only the index knows, and decides its relation.
-    pub(crate) fn weigh(
+    pub(crate) fn add_index_evidence(
         &mut self,
         found: &mut Candidates,
         new: &Fingerprint,

@@ -1,4 +1,5 @@
-//! Compares two fingerprints: measures the pair, and decides how the newer text relates to the older one.
+//! Compares two fingerprints: [`measure`] measures the pair, and [`LanguageSettings::decide`] decides whether the two
+//! texts are the same item, and otherwise how the newer one relates to the older one.
 //!
 //! [`evidence`] weighs the measures and `confidence` rates the threshold algorithms. A comparison is a pure
 //! function of two fingerprints and the language's settings; only the index knows how common the shared

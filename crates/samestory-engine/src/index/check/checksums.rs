@@ -63,7 +63,7 @@ impl Checksums {
 }
 
 impl Difference {
-    /// Whether a row lies in a differing part that is examined.
+    /// True if a row lies in a differing part that is examined.
     pub(super) fn holds(&self, key: &[u8]) -> bool {
         self.parts.contains(&part(key))
     }

@@ -12,7 +12,7 @@ use crate::index::read::rows::{Order, Span};
 use crate::index::read::view::View;
 use crate::model::{DocumentNumber, Lang};
 
-use super::{Findings, STEP, Verifying, Watch};
+use super::{Findings, STEP, VerifyWatch, Verifying};
 
 /// A cluster whose members are being counted.
 struct Group {
@@ -76,7 +76,7 @@ fn counters<V: View + ?Sized>(store: &V) -> Result<Vec<String>, StoreError> {
     Ok(wrong.into_vec())
 }
 
-fn clusters<V: View + ?Sized>(store: &V, watch: &mut Watch<'_>) -> Result<Vec<String>, StoreError> {
+fn clusters<V: View + ?Sized>(store: &V, watch: &mut VerifyWatch<'_>) -> Result<Vec<String>, StoreError> {
     let mut wrong = Findings::new(Family::Clusters);
     let (mut group, mut failure, mut rows): (Option<Group>, _, _) = (None, None, 0);
     store.scan(Family::Clusters, &Span::all(), Order::Ascending, &mut |key, _| {

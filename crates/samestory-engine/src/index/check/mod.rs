@@ -53,7 +53,7 @@ pub struct Verifying {
 }
 
 /// The progress callback.
-type Watch<'a> = dyn FnMut(Verifying) + 'a;
+type VerifyWatch<'a> = dyn FnMut(Verifying) + 'a;
 /// The callback for each row of a document.
 type EachRow<'a> = dyn FnMut(Family, &[u8], &[u8]) + 'a;
 /// By row, its expected and its actual value.
@@ -142,7 +142,7 @@ pub fn verify_watched<V: View + ?Sized>(
 
 /// The column families in the order of the check: documents come before the rows that follow from them.
 fn families<V: View + ?Sized>(store: &V) -> impl Iterator<Item = Family> + use<V> {
-    store.languages().into_iter().flat_map(Family::of).chain(Family::COMMON)
+    store.languages().into_iter().flat_map(Family::of_language).chain(Family::COMMON)
 }
 
 /// Reads the differing parts of the store again and names the surplus and missing rows.

@@ -7,7 +7,7 @@
 //! |------:|-------|
 //! | 1 | format version, 3: the tables in [`super::key`] and [`super::value`] |
 //! | 1 | fingerprint scheme |
-//! | 1 | 1 while its postings are being made anew, else 0 |
+//! | 1 | 1 while its postings are being rebuilt, else 0 |
 //! | optional 4 | partition of the changelog; nothing where it keeps its own log |
 //! | optional: optional text, optional 16 | the changelog's cluster id and topic id |
 //! | 1, optional 2 · 2, 1, 1, 4 | default posting: MinHash bands · rows, SimHash bands, samples, shortest |
@@ -29,7 +29,7 @@ pub struct Format {
     /// The number of its fingerprint scheme.
     pub scheme: u8,
     /// What restores it after a crash.
-    pub ahead: Durability,
+    pub durability: Durability,
     /// The identity of the changelog topic; `None` if there is no changelog.
     pub changelog: Option<TopicIdentity>,
     /// The index schemes of its documents.
@@ -40,8 +40,8 @@ pub struct Format {
 
 impl Format {
     /// The format of a store that is created now.
-    pub fn new(ahead: Durability, postings: IndexSchemes) -> Format {
-        Format { scheme: Scheme::CURRENT.number(), ahead, changelog: None, postings, rebanding: false }
+    pub fn new(durability: Durability, postings: IndexSchemes) -> Format {
+        Format { scheme: Scheme::CURRENT.number(), durability, changelog: None, postings, rebanding: false }
     }
 
     /// Sets the changelog topic that it is built from.
@@ -53,7 +53,7 @@ impl Format {
     /// Encodes the format.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![VERSION, self.scheme, u8::from(self.rebanding)];
-        let partition = match self.ahead {
+        let partition = match self.durability {
             Durability::Changelog { partition } => Some(partition),
             Durability::OwnWal => None,
         };
@@ -80,7 +80,8 @@ impl Format {
             _ => return Err(DecodeError::Value("a state of re-banding")),
         };
         let partition = read.optional(|read| read.array().map(i32::from_le_bytes))?;
-        let ahead = partition.map_or(Durability::OwnWal, |partition| Durability::Changelog { partition });
+        let durability =
+            partition.map_or(Durability::OwnWal, |partition| Durability::Changelog { partition });
         let changelog = read.optional(|read| {
             Ok(TopicIdentity {
                 cluster: read.optional(ByteReader::bounded_str)?,
@@ -89,7 +90,7 @@ impl Format {
         })?;
         let postings = IndexSchemes::decode(&mut read)?;
         read.end()?;
-        Ok(Format { scheme, ahead, changelog, postings, rebanding })
+        Ok(Format { scheme, durability, changelog, postings, rebanding })
     }
 
     /// Checks that a store created with `found` can be used with this format.
@@ -116,9 +117,9 @@ impl Format {
             let remedy = "fingerprints cannot be converted; `samestory state rebuild` explains how to read the articles again";
             return Err(foreign("scheme", found.scheme.to_string(), self.scheme.to_string(), remedy));
         }
-        if found.ahead != self.ahead {
+        if found.durability != self.durability {
             let remedy = "choose another directory: a state belongs to one log";
-            return Err(foreign("log", found.ahead.to_string(), self.ahead.to_string(), remedy));
+            return Err(foreign("log", found.durability.to_string(), self.durability.to_string(), remedy));
         }
         if let (Some(made_from), Some(now)) = (&found.changelog, &self.changelog)
             && made_from.differs(now)
@@ -174,7 +175,7 @@ mod tests {
     fn any_other_format_is_refused_with_both_values_and_the_command() {
         let scheme = refusal(|format| format.scheme = 9);
         assert!(scheme.contains("scheme 9, but 2"), "{scheme}");
-        let log = refusal(|format| format.ahead = Durability::OwnWal);
+        let log = refusal(|format| format.durability = Durability::OwnWal);
         assert!(log.contains("a log of its own, but changelog partition 3"), "{log}");
         let bands =
             refusal(|format| format.postings = IndexSchemes::new(*format.postings.for_language(Lang::UND)));

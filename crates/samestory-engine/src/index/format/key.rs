@@ -7,7 +7,7 @@
 //! | family | key | value |
 //! |--------|-----|-------|
 //! | `docs:<lang>` | number | document |
-//! | `bands:<lang>` | u32 segment · u64 bucket · -number, of the row's last posting | sorted postings, see [`super::segment`] |
+//! | `bands:<lang>` | u32 segment · u64 bucket · -number, of the row's last posting | sorted postings, see `segment.rs` |
 //! | `bands:<lang>` | u32 segment · eight bytes 0xff · u64 n | the n-th part of the segment's filter |
 //! | `ids` | u16 length of id · id · language | number, 8 bytes big-endian |
 //! | `ids` | u16 length of id · id · 0 | residence: no language has an empty code |
@@ -18,7 +18,7 @@
 //! | `meta` | `position` | progress |
 //! | `meta` | `changelog` | next changelog offset, 8 bytes big-endian: of this copy, not of the log |
 //! | `meta` | `format` | what the store was made with: of this copy too |
-//! | `meta` | `segment` · language · u32 segment | what the segment covers, see [`super::segment`]: of this copy too |
+//! | `meta` | `segment` · language · u32 segment | what the segment covers, see `segment.rs`: of this copy too |
 //! | `meta` | `removed` · language · number / 4096 | documents without postings in segments: of this copy too |
 //!
 //! The postings of a document follow from its fingerprint. Where they are read as rows, in dumps and checks, their key is
@@ -62,7 +62,7 @@ impl Family {
     pub const COMMON: [Family; 4] = [Family::Ids, Family::Expiry, Family::Clusters, Family::Meta];
 
     /// The two families of a language.
-    pub const fn of(language: Lang) -> [Family; 2] {
+    pub const fn of_language(language: Lang) -> [Family; 2] {
         [Family::Documents(language), Family::Bands(language)]
     }
 
@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn only_known_families_are_found_by_name() {
-        for family in Family::COMMON.into_iter().chain(Family::of(en())) {
+        for family in Family::COMMON.into_iter().chain(Family::of_language(en())) {
             assert_eq!(Family::from_name(&family.name()), Ok(family));
         }
         for stranger in ["default", "docs:xx", "docs", "ids:en", "bands:"] {

@@ -11,7 +11,7 @@
 //! | h each | bucket minus the smallest, ascending |
 //! | n each | document number minus the first that the segment covers; descending within a bucket |
 //!
-//! **What a segment covers** in `meta`, layout 1
+//! **Coverage of a segment** in `meta`, layout 1
 //!
 //! | bytes | field |
 //! |------:|-------|
@@ -148,7 +148,7 @@ impl<'r> PostingRow<'r> {
     }
 }
 
-/// What a segment covers.
+/// The range and contents of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Coverage {
     /// The first document number.

@@ -71,7 +71,7 @@
 //! | text, 8, 2, 8 | path, next record, bytes hashed, hash of the file's beginning |
 //! | 4, … | output files: the same with the next byte |
 //! | 4, … | dead-letter files: the same with the next byte |
-//! | optional 8, 8 | an analyst's pairs: how many, hash |
+//! | optional 8, 8 | an editor's pairs: how many, hash |
 //! | 2 | languages, then for each, ascending: |
 //! | language, 8, optional 8 | code, next number, stream time |
 //! | 1, then 8, 8, 2 for each | votes: hash of the article's id, event time, articles left |

@@ -1,7 +1,7 @@
 //! The in-memory store: for quick starts and pure-Rust builds, and the simple model that tests compare
 //! RocksDB with.
 //!
-//! It implements [`Store`] and `Rows` like the RocksDB store and gives the same answers; nothing survives the
+//! It implements [`Store`] and [`View`] like the RocksDB store and gives the same answers; nothing survives the
 //! process.
 
 mod buckets;
@@ -17,7 +17,8 @@ use crate::model::{DocumentNumber, Lang};
 use super::format::key;
 use super::format::key::Family;
 use super::format::value;
-use super::read::rows::{Order, PostingLists, Rows, Span, Visit};
+use super::read::rows::{Order, PostingLists, Span, Visit};
+use super::read::view::View;
 use super::record::Document;
 use super::scheme::IndexSchemes;
 use super::write_set::overlay::WriteSet;
@@ -138,7 +139,7 @@ fn visit_all<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     };
 }
 
-impl Rows for Memory {
+impl View for Memory {
     fn place(&self) -> &str {
         "memory"
     }

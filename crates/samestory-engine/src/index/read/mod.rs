@@ -1,8 +1,5 @@
-//! Reading an index: [`rows`] is the storage interface of ordered byte rows, and [`view`] decodes them into
-//! records.
-//!
-//! Stores, snapshots and overlays implement `rows::Rows` and get `view::View` for free, so every reader sees
-//! the same data in the same order.
+//! Reading an index: [`view`] is the trait that stores, snapshots and overlays implement, and [`rows`] has the
+//! values that it takes and returns.
 
 pub(crate) mod rows;
 pub(crate) mod view;

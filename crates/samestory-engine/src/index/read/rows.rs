@@ -1,21 +1,19 @@
-//! The storage interface: ordered byte rows in column families.
-//!
-//! Memory, RocksDB, snapshots and overlays implement [`Rows`]; [`super::view`] decodes the rows into records.
-//! A failed read is always an error and never looks like an absent row.
+//! The parts of a read: key ranges, raw rows, posting lists, and the decoding that several implementations of
+//! [`View`] share.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::lsh::BandKey;
-use crate::model::{ArticleId, DocumentNumber, Lang};
+use crate::model::{DocumentNumber, Lang};
 
+use super::view::View;
 use crate::index::StoreError;
 use crate::index::format::bytes::DecodeError;
 use crate::index::format::key;
 use crate::index::format::key::Family;
 use crate::index::format::value;
 use crate::index::record::Document;
-use crate::index::scheme::IndexSchemes;
 
 /// A half-open range of keys: from `from` up to but not including `to`, or to the end of the family if `to`
 /// is `None`.
@@ -45,6 +43,17 @@ impl Span {
     pub(crate) fn holds(&self, key: &[u8]) -> bool {
         *self.from <= *key && self.to.as_ref().is_none_or(|to| *key < **to)
     }
+}
+
+/// A raw row of a store.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Row {
+    /// The name of its column family.
+    pub family: String,
+    /// Key bytes.
+    pub key: Vec<u8>,
+    /// Value bytes.
+    pub value: Vec<u8>,
 }
 
 /// The direction of a scan.
@@ -100,118 +109,6 @@ impl PostingLists {
 /// The callback of a scan: receives each key and value, and returns whether to continue.
 pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
 
-/// Ordered byte rows in column families.
-pub trait Rows {
-    /// Its directory, or `memory`; used in messages.
-    fn place(&self) -> &str;
-
-    /// How many write sets have been applied since it was opened.
-    fn version(&self) -> u64;
-
-    /// The index schemes of its documents.
-    fn postings(&self) -> &IndexSchemes;
-
-    /// The languages that have column families, ascending.
-    fn languages(&self) -> Vec<Lang>;
-
-    /// The value of a key.
-    ///
-    /// # Errors
-    /// The store could not be read. That never means that the row is absent.
-    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
-
-    /// Visits the rows of a range until the visitor stops. Postings come in order within one bucket; those of several
-    /// buckets come in no particular order.
-    ///
-    /// # Errors
-    /// The store could not be read; the rows visited so far may be incomplete.
-    fn scan(
-        &self,
-        family: Family,
-        span: &Span,
-        order: Order,
-        visit: &mut Visit<'_>,
-    ) -> Result<(), StoreError>;
-
-    /// The values of several keys.
-    ///
-    /// # Errors
-    /// As [`Rows::get`].
-    fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        keys.iter().map(|key| self.get(family, key)).collect()
-    }
-
-    /// Whether an id may be known in any language; `false` is certain.
-    fn may_know(&self, _id: &ArticleId) -> bool {
-        true
-    }
-
-    /// Documents by number, in the given order.
-    ///
-    /// # Errors
-    /// As [`Rows::get`]; also if a document cannot be decoded or has another number than its key.
-    fn shared_documents(
-        &self,
-        language: Lang,
-        numbers: &[DocumentNumber],
-    ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
-        let family = Family::Documents(language);
-        let keys: Vec<Vec<u8>> = numbers.iter().map(|&number| key::number(number).to_vec()).collect();
-        let values = self.get_many(family, &keys)?;
-        let decode = |(value, &number): (Option<Vec<u8>>, &DocumentNumber)| {
-            value.map(|value| decode_own(self.place(), language, number, &value)).transpose()
-        };
-        values.into_iter().zip(numbers).map(decode).collect()
-    }
-
-    /// The canonicals of the clusters with these founders, in order; `None` for a cluster without a row.
-    ///
-    /// # Errors
-    /// As [`Rows::get`].
-    fn canonicals(
-        &self,
-        language: Lang,
-        founders: &[DocumentNumber],
-    ) -> Result<Vec<Option<DocumentNumber>>, StoreError> {
-        founders.iter().map(|&founder| canonical(self, language, founder)).collect()
-    }
-
-    /// Announces documents that will be needed soon, for stores that read many at once faster.
-    ///
-    /// # Errors
-    /// As [`Rows::get`].
-    fn read_ahead(&self, _language: Lang, _numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    /// The newest `cap` documents of each bucket, each distinct bucket once.
-    ///
-    /// # Errors
-    /// As [`Rows::scan`].
-    fn posting_lists(
-        &self,
-        language: Lang,
-        keys: &[BandKey],
-        cap: usize,
-    ) -> Result<PostingLists, StoreError> {
-        let mut lists = PostingLists::empty(keys.len());
-        for (at, &key) in keys.iter().enumerate() {
-            let slot = lists.add(scan_bucket(self, language, key, None, cap)?);
-            lists.set(at, slot);
-        }
-        Ok(lists)
-    }
-
-    /// The newest `cap` documents of each bucket, in the order of the keys.
-    ///
-    /// # Errors
-    /// As [`Rows::scan`].
-    fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<PostingList>, StoreError> {
-        let lists = self.posting_lists(language, keys, cap)?;
-        Ok((0..keys.len()).map(|at| lists.get(at).cloned().unwrap_or_default()).collect())
-    }
-}
-
 /// Decodes a document and checks that it has the expected number.
 pub(crate) fn decode_own(
     place: &str,
@@ -228,23 +125,23 @@ pub(crate) fn decode_own(
 }
 
 /// The canonical according to a cluster's row.
-pub(crate) fn canonical<R: Rows + ?Sized>(
-    rows: &R,
+pub(crate) fn canonical<V: View + ?Sized>(
+    view: &V,
     language: Lang,
     founder: DocumentNumber,
 ) -> Result<Option<DocumentNumber>, StoreError> {
-    let Some(value) = rows.get(Family::Clusters, &key::cluster(language, founder))? else { return Ok(None) };
+    let Some(value) = view.get(Family::Clusters, &key::cluster(language, founder))? else { return Ok(None) };
     match value::decode_cluster(language, founder, &value) {
         Ok(cluster) => Ok(Some(cluster.canonical)),
         Err(error) => {
-            Err(StoreError::damaged(rows.place(), &format!("clusters {language} {founder}"), &error))
+            Err(StoreError::damaged(view.place(), &format!("clusters {language} {founder}"), &error))
         }
     }
 }
 
 /// Reads one bucket row by row, newest first; only documents older than `below`, if given.
-pub(crate) fn scan_bucket<R: Rows + ?Sized>(
-    rows: &R,
+pub(crate) fn scan_bucket<V: View + ?Sized>(
+    view: &V,
     language: Lang,
     key: BandKey,
     below: Option<DocumentNumber>,
@@ -257,14 +154,14 @@ pub(crate) fn scan_bucket<R: Rows + ?Sized>(
         // Keys are newest first, so older documents follow.
         Some(DocumentNumber(below)) => span.from = key::posting(key, DocumentNumber(below - 1)).to_vec(),
     }
-    scan_numbers(rows, Family::Bands(language), &span, Order::Ascending, cap, |key| {
+    scan_numbers(view, Family::Bands(language), &span, Order::Ascending, cap, |key| {
         key::decode_posting(key).map(|(_, number)| number)
     })
 }
 
 /// Reads document numbers from the keys of a range, up to a cap.
-pub(crate) fn scan_numbers<R: Rows + ?Sized>(
-    rows: &R,
+pub(crate) fn scan_numbers<V: View + ?Sized>(
+    view: &V,
     family: Family,
     span: &Span,
     order: Order,
@@ -273,76 +170,18 @@ pub(crate) fn scan_numbers<R: Rows + ?Sized>(
 ) -> Result<PostingList, StoreError> {
     let mut found = PostingList::default();
     let mut damage = None;
-    rows.scan(family, span, order, &mut |key, _| {
+    view.scan(family, span, order, &mut |key, _| {
         if found.numbers.len() == cap {
             found.more = true;
             return ControlFlow::Break(());
         }
         match number(key) {
             Ok(number) => found.numbers.push(number),
-            Err(error) => damage = Some(StoreError::damaged(rows.place(), &family.name(), &error)),
+            Err(error) => damage = Some(StoreError::damaged(view.place(), &family.name(), &error)),
         }
         if damage.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     damage.map_or(Ok(found), Err)
-}
-
-impl<R: Rows + ?Sized> Rows for &R {
-    fn place(&self) -> &str {
-        (**self).place()
-    }
-    fn version(&self) -> u64 {
-        (**self).version()
-    }
-    fn postings(&self) -> &IndexSchemes {
-        (**self).postings()
-    }
-    fn languages(&self) -> Vec<Lang> {
-        (**self).languages()
-    }
-    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        (**self).get(family, key)
-    }
-    fn scan(
-        &self,
-        family: Family,
-        span: &Span,
-        order: Order,
-        visit: &mut Visit<'_>,
-    ) -> Result<(), StoreError> {
-        (**self).scan(family, span, order, visit)
-    }
-    fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        (**self).get_many(family, keys)
-    }
-    fn may_know(&self, id: &ArticleId) -> bool {
-        (**self).may_know(id)
-    }
-    fn shared_documents(
-        &self,
-        language: Lang,
-        numbers: &[DocumentNumber],
-    ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
-        (**self).shared_documents(language, numbers)
-    }
-    fn canonicals(
-        &self,
-        language: Lang,
-        founders: &[DocumentNumber],
-    ) -> Result<Vec<Option<DocumentNumber>>, StoreError> {
-        (**self).canonicals(language, founders)
-    }
-    fn read_ahead(&self, language: Lang, numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
-        (**self).read_ahead(language, numbers)
-    }
-    fn posting_lists(
-        &self,
-        language: Lang,
-        keys: &[BandKey],
-        cap: usize,
-    ) -> Result<PostingLists, StoreError> {
-        (**self).posting_lists(language, keys, cap)
-    }
 }
 
 #[cfg(test)]

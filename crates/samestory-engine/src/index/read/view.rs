@@ -1,8 +1,9 @@
-//! The reading interface of the index: decodes rows into documents, clusters, residences and progress.
+//! The one trait for reading the index: documents, clusters, residences and progress.
 //!
-//! The engine, the query API and the state commands read through [`View`], which every implementation of
-//! [`Rows`] gets for free. Results come in a defined order, so no answer depends on where the rows are
-//! stored.
+//! A store, a snapshot or an overlay implements ordered byte rows in column families ([`View::get`],
+//! [`View::scan`]), and overrides a default method where it can answer faster. The engine, the query API and the
+//! state commands read through the rest. Results come in a defined order, so no answer depends on where the
+//! rows are stored.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,31 +11,132 @@ use std::sync::Arc;
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, ClusterId, DocumentNumber, EventTime, Lang};
 
-use super::rows::{Order, PostingList, Rows, Span, scan_bucket, scan_numbers};
+use super::rows::{
+    Order, PostingList, PostingLists, Row, Span, Visit, canonical, decode_own, scan_bucket, scan_numbers,
+};
 use crate::index::StoreError;
 use crate::index::format::bytes::DecodeError;
 use crate::index::format::key;
 use crate::index::format::key::{Family, IdRow, Overdue};
 use crate::index::format::value;
 use crate::index::record::{Cluster, Counters, Document, Progress, Residence};
-
-/// A raw row of a store.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Row {
-    /// The name of its column family.
-    pub family: String,
-    /// Key bytes.
-    pub key: Vec<u8>,
-    /// Value bytes.
-    pub value: Vec<u8>,
-}
+use crate::index::scheme::IndexSchemes;
 
 /// The contents of an index as a reader sees them: a store, a snapshot, or an overlay.
 ///
 /// # Errors
 /// Every method fails if the store cannot be read or holds invalid data. An error never means that something
 /// is absent.
-pub trait View: Rows {
+pub trait View {
+    /// Its directory, or `memory`; used in messages.
+    fn place(&self) -> &str;
+
+    /// How many write sets have been applied since it was opened.
+    fn version(&self) -> u64;
+
+    /// The index schemes of its documents.
+    fn postings(&self) -> &IndexSchemes;
+
+    /// The languages that have column families, ascending.
+    fn languages(&self) -> Vec<Lang>;
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// The store could not be read. That never means that the row is absent.
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Visits the rows of a range until the visitor stops. Postings come in order within one bucket; those of several
+    /// buckets come in no particular order.
+    ///
+    /// # Errors
+    /// The store could not be read; the rows visited so far may be incomplete.
+    fn scan(
+        &self,
+        family: Family,
+        span: &Span,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError>;
+
+    /// The values of several keys.
+    ///
+    /// # Errors
+    /// As [`View::get`].
+    fn get_many(&self, family: Family, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        keys.iter().map(|key| self.get(family, key)).collect()
+    }
+
+    /// Whether an id may be known in any language; `false` is certain.
+    fn may_know(&self, _id: &ArticleId) -> bool {
+        true
+    }
+
+    /// Documents by number, in the given order.
+    ///
+    /// # Errors
+    /// As [`View::get`]; also if a document cannot be decoded or has another number than its key.
+    fn shared_documents(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
+        let family = Family::Documents(language);
+        let keys: Vec<Vec<u8>> = numbers.iter().map(|&number| key::number(number).to_vec()).collect();
+        let values = self.get_many(family, &keys)?;
+        let decode = |(value, &number): (Option<Vec<u8>>, &DocumentNumber)| {
+            value.map(|value| decode_own(self.place(), language, number, &value)).transpose()
+        };
+        values.into_iter().zip(numbers).map(decode).collect()
+    }
+
+    /// The canonicals of the clusters with these founders, in order; `None` for a cluster without a row.
+    ///
+    /// # Errors
+    /// As [`View::get`].
+    fn canonicals(
+        &self,
+        language: Lang,
+        founders: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentNumber>>, StoreError> {
+        founders.iter().map(|&founder| canonical(self, language, founder)).collect()
+    }
+
+    /// Announces documents that will be needed soon, for stores that read many at once faster.
+    ///
+    /// # Errors
+    /// As [`View::get`].
+    fn read_ahead(&self, _language: Lang, _numbers: Vec<DocumentNumber>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// The newest `cap` documents of each bucket, each distinct bucket once.
+    ///
+    /// # Errors
+    /// As [`View::scan`].
+    fn posting_lists(
+        &self,
+        language: Lang,
+        keys: &[BandKey],
+        cap: usize,
+    ) -> Result<PostingLists, StoreError> {
+        let mut lists = PostingLists::empty(keys.len());
+        for (at, &key) in keys.iter().enumerate() {
+            let slot = lists.add(scan_bucket(self, language, key, None, cap)?);
+            lists.set(at, slot);
+        }
+        Ok(lists)
+    }
+
+    /// The newest `cap` documents of each bucket, in the order of the keys.
+    ///
+    /// # Errors
+    /// As [`View::scan`].
+    fn buckets(&self, language: Lang, keys: &[BandKey], cap: usize) -> Result<Vec<PostingList>, StoreError> {
+        let lists = self.posting_lists(language, keys, cap)?;
+        Ok((0..keys.len()).map(|at| lists.get(at).cloned().unwrap_or_default()).collect())
+    }
+
     /// A document by number.
     fn document(&self, language: Lang, number: DocumentNumber) -> Result<Option<Document>, StoreError> {
         Ok(self.documents(language, &[number])?.pop().flatten())
@@ -245,7 +347,7 @@ pub trait View: Rows {
     fn dump(&self) -> Result<Vec<Row>, StoreError> {
         let mut rows = Vec::new();
         let languages = self.languages();
-        for family in languages.into_iter().flat_map(Family::of).chain(Family::COMMON) {
+        for family in languages.into_iter().flat_map(Family::of_language).chain(Family::COMMON) {
             self.scan(family, &Span::all(), Order::Ascending, &mut |key, value| {
                 if family != Family::Meta || key == key::POSITION {
                     rows.push(Row { family: family.name(), key: key.to_vec(), value: value.to_vec() });
@@ -262,5 +364,3 @@ pub trait View: Rows {
         StoreError::damaged(self.place(), &format!("{} {row}", family.name()), error)
     }
 }
-
-impl<R: Rows + ?Sized> View for R {}

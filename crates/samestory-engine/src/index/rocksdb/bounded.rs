@@ -64,12 +64,12 @@ impl Opened {
     /// is the cause.
     pub(super) fn write(
         &self,
-        ahead: Durability,
+        durability: Durability,
         make: impl Fn() -> Result<WriteBatch, StoreError>,
     ) -> Result<(), StoreError> {
         let deadline = Instant::now() + STALL;
         loop {
-            match self.db.write_opt(make()?, &open::write_options(ahead)) {
+            match self.db.write_opt(make()?, &open::write_options(durability)) {
                 Err(error) if error.kind() == ErrorKind::Incomplete => {}
                 written => return written.map_err(|error| self.failure(&error)),
             }

@@ -28,7 +28,7 @@ pub struct Budget {
 impl Budget {
     /// A budget of this many bytes.
     pub fn new(memory: usize) -> Budget {
-        let shares = MemoryShares::of(memory);
+        let shares = MemoryShares::of_budget(memory);
         let mut options = LruCacheOptions::default();
         // RocksDB charges memtables to the cache.
         options.set_capacity(shares.write_buffers + shares.block_cache(0));

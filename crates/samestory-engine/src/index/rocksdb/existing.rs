@@ -15,7 +15,7 @@ use super::postings::upkeep::Damage;
 use super::{RocksReader, failure};
 use crate::fingerprint::Scheme;
 use crate::index::format::key::Family;
-use crate::index::read::rows::{Order, Rows, Span};
+use crate::index::read::rows::{Order, Span};
 use crate::index::read::view::View;
 use crate::index::{Durability, Format, IndexScheme, IndexSchemes, SimHashBands, StoreError};
 use crate::model::Lang;
@@ -49,7 +49,7 @@ impl RocksReader {
         }
         // A crash can happen between the creation of a language's two column families.
         for language in reader.languages() {
-            for family in Family::of(language) {
+            for family in Family::of_language(language) {
                 reader.0.create(family, &options)?;
             }
         }
@@ -110,7 +110,7 @@ impl RocksReader {
     }
 
     /// Block cache hits and misses since the last call.
-    pub fn blocks(&self) -> super::Blocks {
+    pub fn blocks(&self) -> super::BlockReads {
         self.0.blocks.since()
     }
 

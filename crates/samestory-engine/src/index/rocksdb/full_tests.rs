@@ -61,12 +61,12 @@ impl Drop for SmallDisk {
 fn options() -> RocksOptions {
     let minhash = Banding::new(32, 4, LANES).ok();
     let posting = IndexScheme { minhash, simhash: SimHashBands::None, samples: 2, shortest: 1 };
-    let (ahead, budget) = (Durability::Changelog { partition: 0 }, Budget::new(8 << 20));
+    let (durability, budget) = (Durability::Changelog { partition: 0 }, Budget::new(8 << 20));
     // Postings are frozen all the time, too.
     RocksOptions {
         write_buffer: 16 << 10,
         postings_in_memory: 1000,
-        ..RocksOptions::new(IndexSchemes::new(posting), ahead, budget)
+        ..RocksOptions::new(IndexSchemes::new(posting), durability, budget)
     }
 }
 

@@ -35,7 +35,8 @@ use crate::model::{ArticleId, DocumentNumber, Lang};
 
 use super::format::key;
 use super::format::key::Family;
-use super::read::rows::{Order, PostingLists, Rows, Span, Visit};
+use super::read::rows::{Order, PostingLists, Span, Visit};
+use super::read::view::View;
 use super::record::Document;
 use super::scheme::IndexSchemes;
 use super::write_set::change::Change;
@@ -44,7 +45,7 @@ use super::write_set::pending::Pending;
 use super::{Attestor, Durability, Opening, Proven, Store, StoreError};
 
 pub use budget::Budget;
-pub use cache::blocks::Blocks;
+pub use cache::blocks::BlockReads;
 pub use maintenance::upkeep::{Inspection, LanguageInspection};
 pub use observe::{StoreObserver, StoreOperation};
 pub use open::{RocksOptions, destroy};
@@ -169,7 +170,7 @@ impl Rocks {
             Ok(batch)
         };
         let applying = opened.applying.lock().unwrap_or_else(PoisonError::into_inner);
-        opened.write(opened.options.ahead, make)?;
+        opened.write(opened.options.durability, make)?;
         opened.posting_tables.replace(tables);
         drop(applying);
         opened.note(&pending);
@@ -190,7 +191,7 @@ impl Rocks {
         let Some(at) = next.filter(|_| self.opened().options.position_beside_the_batch) else {
             return Ok(next);
         };
-        self.opened().write(self.opened().options.ahead, || {
+        self.opened().write(self.opened().options.durability, || {
             let mut batch = WriteBatch::default();
             batch.put_cf(&self.opened().existing(Family::Meta)?, key::CHANGELOG, at.to_be_bytes());
             Ok(batch)
@@ -237,23 +238,23 @@ impl Store for Rocks {
         self.opened().check_background()?;
         let opened = &self.reader.0;
         self.upkeep.check(opened).map_err(|error| opened.forget_damaged(error))?;
-        for family in Family::of(language) {
+        for family in Family::of_language(language) {
             self.opened().create(family, &self.opened().options)?;
         }
         Ok(())
     }
 
     fn attestor(&mut self) -> Option<Attestor> {
-        self.opening.attestor(self.reader.0.options.ahead)
+        self.opening.attestor(self.reader.0.options.durability)
     }
 
     fn opened_with(&self) -> (Durability, u64) {
-        (self.opened().options.ahead, self.opening.number)
+        (self.opened().options.durability, self.opening.number)
     }
 
     fn stage(&mut self, changes: &[Change]) -> Result<WriteSet, StoreError> {
         let mut overlay = Overlay::new(&*self);
-        let staged = changes.iter().try_for_each(|change| overlay.lay(change));
+        let staged = changes.iter().try_for_each(|change| overlay.stage(change));
         staged.map(|()| overlay.into_write_set()).map_err(|error| self.broken.get_or_insert(error).clone())
     }
 
@@ -314,7 +315,7 @@ impl Opened {
 
     /// The existing column families: the common ones, then two for each language.
     fn families(&self) -> Vec<Family> {
-        let languages = self.languages().into_iter().flat_map(Family::of);
+        let languages = self.languages().into_iter().flat_map(Family::of_language);
         Family::COMMON.into_iter().chain(languages).filter(|&family| self.family(family).is_some()).collect()
     }
 
@@ -406,7 +407,7 @@ pub fn check_room(directory: &Path) -> Result<(), StoreError> {
     }
 }
 
-impl Rows for Rocks {
+impl View for Rocks {
     fn place(&self) -> &str {
         self.reader.place()
     }

@@ -27,7 +27,7 @@ pub struct RocksOptions {
     /// The index schemes; a store created with others is refused.
     pub postings: IndexSchemes,
     /// What restores the store after a crash; with a changelog it keeps no WAL.
-    pub ahead: Durability,
+    pub durability: Durability,
     /// The identity of the changelog topic; a store that was built from another one is refused. `None` skips
     /// the check.
     pub changelog: Option<TopicIdentity>,
@@ -58,10 +58,10 @@ pub struct RocksOptions {
 
 impl RocksOptions {
     /// Options with the default sizes, and as many postings in memory as the budget has room for.
-    pub fn new(postings: IndexSchemes, ahead: Durability, budget: Budget) -> RocksOptions {
+    pub fn new(postings: IndexSchemes, durability: Durability, budget: Budget) -> RocksOptions {
         RocksOptions {
             postings,
-            ahead,
+            durability,
             changelog: None,
             postings_in_memory: budget.shares.postings_of_a_language(),
             most_rebuilt_at_open: u64::MAX,
@@ -79,7 +79,8 @@ impl RocksOptions {
 }
 
 pub(super) fn open(directory: &Path, options: &RocksOptions) -> Result<Opened, StoreError> {
-    let format = Format::new(options.ahead, options.postings.clone()).made_from(options.changelog.clone());
+    let format =
+        Format::new(options.durability, options.postings.clone()).made_from(options.changelog.clone());
     let opened = open_unchecked(directory, options)?;
     let meta = opened.existing(Family::Meta)?;
     match opened.db.get_cf(&meta, key::FORMAT).map_err(|error| opened.failure(&error))? {
@@ -92,7 +93,7 @@ pub(super) fn open(directory: &Path, options: &RocksOptions) -> Result<Opened, S
     drop(meta);
     // A crash can happen between the creation of a language's two column families.
     for language in opened.languages() {
-        for family in Family::of(language) {
+        for family in Family::of_language(language) {
             opened.create(family, options)?;
         }
     }
@@ -213,7 +214,7 @@ impl Opened {
 
     /// Writes the header and flushes it.
     pub(super) fn put_format(&self, format: &Format) -> Result<(), StoreError> {
-        self.write(format.ahead, || {
+        self.write(format.durability, || {
             let mut batch = WriteBatch::default();
             batch.put_cf(&self.existing(Family::Meta)?, key::FORMAT, format.encode());
             Ok(batch)
@@ -224,10 +225,10 @@ impl Opened {
 
 /// Write options: no WAL if there is a changelog, and a write that would stall fails instead, because
 /// [`Opened::write`] does the waiting.
-pub(super) fn write_options(ahead: Durability) -> WriteOptions {
+pub(super) fn write_options(durability: Durability) -> WriteOptions {
     let mut options = WriteOptions::default();
     options.set_no_slowdown(true);
-    options.disable_wal(matches!(ahead, Durability::Changelog { .. }));
+    options.disable_wal(matches!(durability, Durability::Changelog { .. }));
     options
 }
 

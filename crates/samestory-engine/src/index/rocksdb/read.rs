@@ -1,7 +1,7 @@
 //! Reading from the RocksDB store: from the caches if they know the answer, otherwise from disk, many keys at
 //! a time and in key order.
 //!
-//! This file implements `Rows` for [`RocksReader`]; [`super::snapshot`] reuses its scans. Caches and the
+//! This file implements [`View`] for [`RocksReader`]; [`super::snapshot`] reuses its scans. Caches and the
 //! membership filter only save reads, so the answers are the same without them.
 
 use std::ops::ControlFlow;
@@ -14,13 +14,14 @@ use super::{Opened, RocksReader, StoreOperation};
 use crate::index::StoreError;
 use crate::index::format::key;
 use crate::index::format::key::Family;
-use crate::index::read::rows::{Order, PostingLists, Rows, Span, Visit, canonical, decode_own};
+use crate::index::read::rows::{Order, PostingLists, Span, Visit, canonical, decode_own};
+use crate::index::read::view::View;
 use crate::index::record::Document;
 use crate::index::scheme::IndexSchemes;
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};
 
-impl Rows for RocksReader {
+impl View for RocksReader {
     fn place(&self) -> &str {
         &self.0.place
     }

@@ -79,7 +79,7 @@ impl StoreRegistry {
         ReadLease { stores: stores.collect(), partition_count: inner.partition_count }
     }
 
-    /// Whether a query still reads a withdrawn store of this partition: its files are in use and must stay in
+    /// True if a query still reads a withdrawn store of this partition: its files are in use and must stay in
     /// place.
     pub fn is_read(&self, partition: i32) -> bool {
         let mut inner = self.inner();
@@ -125,7 +125,7 @@ impl ReadLease {
         self.partition_count
     }
 
-    /// Whether one of the stores has been withdrawn meanwhile, so that reading it fails.
+    /// True if one of the stores has been withdrawn meanwhile, so that reading it fails.
     pub fn is_withdrawn(&self) -> bool {
         self.stores.iter().any(|(_, entry)| entry.withdrawn.load(Ordering::Relaxed))
     }

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use super::maintenance::upkeep::tests::{document, empty_store};
 use super::{Rocks, StoreRegistry};
-use crate::index::read::rows::Rows;
 use crate::index::{Change, Store, View};
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};

@@ -14,7 +14,8 @@ use super::RocksReader;
 use super::postings::Tables;
 use crate::index::StoreError;
 use crate::index::format::key::Family;
-use crate::index::read::rows::{Order, PostingLists, Rows, Span, Visit};
+use crate::index::read::rows::{Order, PostingLists, Span, Visit};
+use crate::index::read::view::View;
 use crate::index::scheme::IndexSchemes;
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, Lang};
@@ -56,7 +57,7 @@ impl Snapshot<'_> {
     }
 }
 
-impl Rows for Snapshot<'_> {
+impl View for Snapshot<'_> {
     fn place(&self) -> &str {
         self.reader.place()
     }

@@ -19,7 +19,7 @@ use crate::index::StoreError;
 use crate::index::format::key;
 use crate::index::format::key::{Family, POSTING};
 use crate::index::format::value;
-use crate::index::read::rows::{Order, PostingList, PostingLists, Rows, Span, Visit, scan_bucket};
+use crate::index::read::rows::{Order, PostingList, PostingLists, Span, Visit, scan_bucket};
 use crate::index::read::view::View;
 use crate::index::record::{Document, FileProgress, Progress, Residence};
 use crate::index::scheme::IndexSchemes;
@@ -55,7 +55,7 @@ impl WriteSet {
     }
 
     /// The staged rows, if the store is still at the version that they were computed for.
-    pub(crate) fn pending(self, store: &impl Rows) -> Result<Pending, StoreError> {
+    pub(crate) fn pending(self, store: &impl View) -> Result<Pending, StoreError> {
         if self.version == store.version() {
             return Ok(self.pending);
         }
@@ -70,7 +70,7 @@ pub struct Overlay<'a, B: ?Sized> {
     pending: Pending,
 }
 
-impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
+impl<'a, B: View + ?Sized> Overlay<'a, B> {
     /// Creates an overlay without changes.
     pub fn new(base: &'a B) -> Overlay<'a, B> {
         Overlay { base, pending: Pending::default() }
@@ -85,7 +85,7 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
     ///
     /// # Errors
     /// The current value of the key could not be read; the change is not staged.
-    pub fn lay(&mut self, change: &Change) -> Result<(), StoreError> {
+    pub fn stage(&mut self, change: &Change) -> Result<(), StoreError> {
         match change {
             Change::Document(document) => {
                 self.stage_document(document.language, &document.id, Some(document))?
@@ -171,7 +171,7 @@ impl<'a, B: Rows + ?Sized> Overlay<'a, B> {
     }
 }
 
-impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
+impl<B: View + ?Sized> View for Overlay<'_, B> {
     fn place(&self) -> &str {
         self.base.place()
     }
@@ -292,12 +292,12 @@ impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
     }
 }
 
-impl<B: Rows + ?Sized> Overlay<'_, B> {
+impl<B: View + ?Sized> Overlay<'_, B> {
     /// A bucket's posting list with the staged postings applied to `base`, the list that the base store
     /// holds.
     ///
     /// # Errors
-    /// As [`Rows::scan`].
+    /// As [`View::scan`].
     pub fn staged_posting_list<'p>(
         &self,
         language: Lang,

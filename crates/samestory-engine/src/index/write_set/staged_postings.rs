@@ -91,7 +91,7 @@ impl Bands {
         CombinedBucket::PostingList(PostingList { numbers, more })
     }
 
-    /// Whether a posting was added or removed; `None` if it is not staged.
+    /// True if a posting was added or removed; `None` if it is not staged.
     pub(crate) fn get(&self, key: BandKey, number: DocumentNumber) -> Option<bool> {
         self.chain(key).find(|entry| entry.number == number).map(|entry| entry.present)
     }

@@ -372,7 +372,7 @@ fn each_ascii_word(bytes: &[u8], mut word: impl FnMut(u64)) {
             changes &= changes.wrapping_sub(1);
             match start.take() {
                 None => start = Some(at),
-                Some(start) => word(WordHash::of(bytes, start, at)),
+                Some(start) => word(WordHash::of_range(bytes, start, at)),
             }
         }
     }
@@ -415,7 +415,7 @@ impl WordHash {
     /// The hash of `bytes[start..end]`. It reads beyond the end where there is more, because eight bytes at once are one
     /// instruction and single ones a loop.
     #[inline]
-    fn of(bytes: &[u8], start: usize, end: usize) -> u64 {
+    fn of_range(bytes: &[u8], start: usize, end: usize) -> u64 {
         let (mut hash, mut at) = (WordHash::default(), start);
         while at < end {
             let from_here = bytes.get(at..).unwrap_or_default();

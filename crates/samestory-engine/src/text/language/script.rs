@@ -156,7 +156,7 @@ impl Census {
     pub(super) fn count(excerpt: &Excerpt<'_>) -> Census {
         let mut letters = [0u32; Script::COUNT];
         for window in excerpt.windows() {
-            // Of ASCII only the Latin letters count. The sum wraps explicitly (it cannot), because a checked one is not
+            // In ASCII only the Latin letters count. The sum wraps explicitly (it cannot), because a checked one is not
             // vectorised.
             let latin = |sum: u32, byte: u8| sum.wrapping_add(u32::from(byte.is_ascii_alphabetic()));
             letters[Script::Latin as usize] += window.bytes().fold(0, latin);

@@ -9,7 +9,7 @@ use rocksdb::statistics::{StatsLevel, Ticker};
 
 /// Blocks that were asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Blocks {
+pub struct BlockReads {
     /// Those in memory.
     pub hits: u64,
     /// Those that were read from disk, or from the system's memory of it.
@@ -20,7 +20,7 @@ pub struct Blocks {
 pub(crate) struct Counted {
     /// Shares what RocksDB counts into.
     settings: Options,
-    told: Mutex<Blocks>,
+    told: Mutex<BlockReads>,
 }
 
 impl Counted {
@@ -32,13 +32,13 @@ impl Counted {
     }
 
     /// Since it was asked last.
-    pub(crate) fn since(&self) -> Blocks {
+    pub(crate) fn since(&self) -> BlockReads {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Blocks {
+        let now = BlockReads {
             hits: self.settings.get_ticker_count(Ticker::BlockCacheHit),
             misses: self.settings.get_ticker_count(Ticker::BlockCacheMiss),
         };
-        let since = Blocks {
+        let since = BlockReads {
             hits: now.hits.saturating_sub(told.hits),
             misses: now.misses.saturating_sub(told.misses),
         };

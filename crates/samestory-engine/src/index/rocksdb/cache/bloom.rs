@@ -86,14 +86,14 @@ impl Blocks {
     }
 }
 
-struct Segment {
+struct FilterPart {
     blocks: Blocks,
     room: usize,
 }
 
-impl Segment {
-    fn new(room: usize) -> Segment {
-        Segment { blocks: Blocks::new(room, BITS), room }
+impl FilterPart {
+    fn new(room: usize) -> FilterPart {
+        FilterPart { blocks: Blocks::new(room, BITS), room }
     }
 
     fn insert(&mut self, hash: u64) {
@@ -105,14 +105,14 @@ impl Segment {
 /// What may exist. It grows by segments. Each adds its own errors, so each is three times as large as all
 /// before it and they stay few.
 pub(crate) struct Filter {
-    segments: Vec<Segment>,
+    segments: Vec<FilterPart>,
     keys: usize,
 }
 
 impl Filter {
     /// With room for so many keys.
     pub(crate) fn new(room: usize) -> Filter {
-        Filter { segments: vec![Segment::new(room.max(LEAST))], keys: 0 }
+        Filter { segments: vec![FilterPart::new(room.max(LEAST))], keys: 0 }
     }
 
     pub(crate) fn insert(&mut self, hash: u64) {
@@ -120,7 +120,7 @@ impl Filter {
         match self.segments.last_mut() {
             Some(last) if last.room > 0 => last.insert(hash),
             _ => {
-                let mut next = Segment::new(3 * self.keys);
+                let mut next = FilterPart::new(3 * self.keys);
                 next.insert(hash);
                 self.segments.push(next);
             }

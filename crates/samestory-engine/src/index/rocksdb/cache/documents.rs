@@ -22,13 +22,13 @@ type Generation<V> = HashMap<Key, V, BuildHasherDefault<Spread>>;
 pub(crate) struct DocumentCache<V>(Mutex<State<V>>);
 
 struct State<V> {
-    /// How many each generation has.
+    /// Capacity of each generation.
     room: Room,
-    /// Used since the generations changed last.
+    /// Entries used since the generations were last rotated.
     young: Generation<V>,
-    /// Used before that; gone at the next change.
+    /// Entries used before that; evicted at the next rotation.
     old: Generation<V>,
-    /// How often the store was written to.
+    /// Number of writes to the store.
     version: u64,
 }
 
@@ -51,13 +51,13 @@ impl<V: Clone> State<V> {
 }
 
 impl<V: Clone> DocumentCache<V> {
-    /// With so many in each generation.
+    /// A cache with this capacity.
     pub(in crate::index::rocksdb) fn new(room: Room) -> DocumentCache<V> {
         let (young, old) = Default::default();
         DocumentCache(Mutex::new(State { room, young, old, version: 0 }))
     }
 
-    /// How many each generation has now.
+    /// The current capacity of each generation.
     pub(crate) fn room(&self) -> usize {
         self.state().room.each()
     }
@@ -66,21 +66,21 @@ impl<V: Clone> DocumentCache<V> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those that are here, and the version to give back with those that are not.
+    /// The cached documents, and the version to pass to `keep` with the others.
     pub(crate) fn get(&self, language: Lang, numbers: &[DocumentNumber]) -> (Vec<Option<V>>, u64) {
         let mut state = self.state();
         let found = numbers.iter().map(|&number| state.get((language, number))).collect();
         (found, state.version)
     }
 
-    /// Leaves those that are not here, and gives the version to give back with them. Those that are here stay.
+    /// Removes cached documents from `numbers`, and returns the version to pass to `keep` with the others.
     pub(crate) fn missing(&self, language: Lang, numbers: &mut Vec<DocumentNumber>) -> u64 {
         let mut state = self.state();
         numbers.retain(|&number| state.get((language, number)).is_none());
         state.version
     }
 
-    /// Keeps what was read from the store, unless it has been written to since.
+    /// Caches documents that were read from the store, unless the store has been written to since.
     pub(crate) fn keep(&self, language: Lang, read: impl Iterator<Item = (DocumentNumber, V)>, version: u64) {
         let mut state = self.state();
         if state.version == version {
@@ -88,7 +88,7 @@ impl<V: Clone> DocumentCache<V> {
         }
     }
 
-    /// Takes note of what has been written; nothing where it is gone.
+    /// Updates the cache after a write; `None` for a removed document.
     pub(crate) fn written(&self, rows: impl Iterator<Item = (Key, Option<V>)>) {
         let mut state = self.state();
         state.version += 1;
@@ -125,7 +125,7 @@ mod tests {
         recent.written([((Lang::UND, number(n)), value)].into_iter());
     }
 
-    /// What was asked for before the others lies in the older generation.
+    /// Moves earlier entries into the older generation.
     fn age(recent: &DocumentCache<u32>) {
         (100..100 + ROOM as u64).for_each(|n| keep(recent, n, 0));
     }

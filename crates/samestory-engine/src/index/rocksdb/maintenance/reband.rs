@@ -26,7 +26,7 @@ impl Rocks {
         let opened =
             open_unchecked(directory, &RocksOptions { postings, unposted: true, ..options.clone() })?;
         let wanted =
-            Format::new(options.ahead, options.postings.clone()).made_from(options.changelog.clone());
+            Format::new(options.durability, options.postings.clone()).made_from(options.changelog.clone());
         opened.put_format(&Format { rebanding: true, ..wanted })?;
         let reader = RocksReader(Arc::new(opened));
         if reader.count(Family::Ids, &[])? > 0 {
@@ -69,7 +69,7 @@ fn rebuild_postings(
     watch: &mut Watch<'_>,
 ) -> Result<bool, StoreError> {
     let mut wanted =
-        Format::new(options.ahead, options.postings.clone()).made_from(options.changelog.clone());
+        Format::new(options.durability, options.postings.clone()).made_from(options.changelog.clone());
     let opened = open_unchecked(directory, options)?;
     let found = opened.db.get_cf(&opened.existing(Family::Meta)?, key::FORMAT);
     // An empty store: nothing to rebuild.

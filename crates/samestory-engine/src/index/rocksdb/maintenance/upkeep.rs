@@ -9,7 +9,7 @@ use rocksdb::{BottommostLevelCompaction, CompactOptions, properties};
 
 use crate::index::format::key;
 use crate::index::format::key::Family;
-use crate::index::read::rows::{Order, Rows, Span};
+use crate::index::read::rows::{Order, Span};
 use crate::index::read::view::View;
 use crate::index::rocksdb::{Opened, Rocks, RocksReader};
 use crate::index::{Format, Progress, StoreError};
@@ -57,8 +57,8 @@ impl RocksReader {
     pub fn inspect(&self) -> Result<Inspection, StoreError> {
         let format = self.format()?.map(|bytes| Format::decode(&bytes)).transpose();
         let format = format.map_err(|error| self.damage(Family::Meta, "format", &error))?;
-        let languages = Rows::languages(self).into_iter().map(|language| {
-            let [documents, bands] = Family::of(language);
+        let languages = View::languages(self).into_iter().map(|language| {
+            let [documents, bands] = Family::of_language(language);
             let (counted, all) =
                 (self.documents_of(language)?, self.count(Family::Expiry, &key::language_prefix(language))?);
             let (segments, postings) =

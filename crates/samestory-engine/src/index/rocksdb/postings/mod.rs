@@ -5,9 +5,9 @@
 //! changes. A removed document is skipped ([`removed`]). [`upkeep`] freezes memory into segments and merges them, and fills
 //! the memory again when the store is opened.
 //!
-//! A [`Table`] never changes either: every write makes a new one. Which segments there are is written in the batch that
-//! follows their ingestion, so after a crash the segments and the documents are those of one point in time. What is in
-//! memory and what is frozen never shows in an answer.
+//! A [`Table`] never changes either: every write makes a new one. The list of segments is written in the batch that
+//! follows their ingestion, so after a crash the segments and the documents are those of one point in time. No answer
+//! depends on which postings are in memory and which are frozen.
 
 pub(crate) mod removed;
 pub(crate) mod run;
@@ -39,7 +39,7 @@ use segment::Segment;
 /// The postings of each language.
 pub(crate) type Tables = BTreeMap<Lang, Arc<Table>>;
 
-/// Stands for the documents of a language that could not be read, among its damaged segments.
+/// Represents, among a language's damaged segments, documents that could not be read.
 const DOCUMENTS: u32 = u32::MAX;
 
 /// The postings of an open store.
@@ -64,7 +64,7 @@ impl Drop for PostingTables {
 }
 
 impl PostingTables {
-    /// Of a store that is being opened.
+    /// The tables of a store that is being opened.
     pub(crate) fn new(budget: Budget) -> PostingTables {
         budget.open_store();
         let (tables, in_memory, filters, next_segment, damaged) = Default::default();
@@ -127,11 +127,11 @@ pub(crate) struct Table {
     removed: Removed,
 }
 
-/// What a write does to the postings of a language.
+/// The effect of a write on the postings of a language.
 pub(crate) struct Staged {
-    /// Documents that are gone, ascending.
+    /// Removed documents, ascending.
     removed: Vec<u64>,
-    /// Documents that are posted, ascending: new ones, or such with other postings than before.
+    /// Posted documents, ascending: new ones, and those whose postings have changed.
     posted: Vec<u64>,
     /// Their postings.
     runs: Vec<Run>,
@@ -141,7 +141,7 @@ pub(crate) struct Staged {
 pub(crate) type MetaRows = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 impl Staged {
-    /// What the staged rows do to the postings of each language.
+    /// The effect of the staged rows on the postings of each language.
     pub(crate) fn new(pending: &Pending, schemes: &IndexSchemes) -> BTreeMap<Lang, Staged> {
         let of = |(&language, bands): (&Lang, &crate::index::write_set::staged_postings::Bands)| {
             let scheme = schemes.for_language(language);
@@ -156,7 +156,7 @@ impl Staged {
                         postings.extend(buckets_of(&buckets, number));
                     }
                     Some(None) => removed.push(number.0),
-                    // Its postings were staged and taken back.
+                    // Its postings were staged and then removed again.
                     None => {}
                 }
             }
@@ -237,7 +237,7 @@ impl Table {
         changed.insert(number / crate::index::format::segment::CHUNK);
     }
 
-    /// Merges runs of like size, so that their number grows with the logarithm of the postings.
+    /// Merges runs of similar size, so that their number grows with the logarithm of the postings.
     fn merge_runs(&mut self) {
         while let [.., before, last] = &self.runs[self.freezing.min(self.runs.len())..] {
             if before.len() > 2 * last.len() || !before.fits(last) {
@@ -415,7 +415,7 @@ impl Opened {
         error
     }
 
-    /// Whether a posting of this key exists.
+    /// True if a posting of this key exists.
     pub(crate) fn is_posted(&self, language: Lang, bytes: &[u8]) -> Result<bool, StoreError> {
         let (Ok((key, number)), Some(table)) = (key::decode_posting(bytes), self.posting_tables.of(language))
         else {

@@ -1,5 +1,5 @@
-//! Documents whose postings do not count any more. Segments never change, so a removed document stays in them until they
-//! are rewritten; readers skip it.
+//! Documents whose postings no longer count. Segments never change, so a removed document stays in them until they are
+//! rewritten; readers skip it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,13 +35,13 @@ impl Removed {
         Some(encode_removed(bits, posted))
     }
 
-    /// Forgets the documents below a number, up to whole chunks, because no postings of theirs are left. Returns the chunks.
+    /// Forgets the documents below a number, up to whole chunks, because they have no postings left. Returns the chunks.
     pub(crate) fn forget_below(&mut self, number: u64) -> Vec<u64> {
         let kept = self.chunks.split_off(&(number / CHUNK));
         std::mem::replace(&mut self.chunks, kept).into_keys().collect()
     }
 
-    /// Whether a document's postings in segments do not count.
+    /// True if a document's postings in segments do not count.
     pub(crate) fn void_in_segments(&self, number: u64) -> bool {
         if self.chunks.is_empty() {
             return false;
@@ -50,7 +50,7 @@ impl Removed {
         self.chunks.get(&chunk).is_some_and(|bits| bits[word] & bit != 0)
     }
 
-    /// Whether a document's postings in memory do not count.
+    /// True if a document's postings in memory do not count.
     pub(crate) fn void_in_memory(&self, number: u64) -> bool {
         self.void_in_segments(number) && !self.posted.contains(&number)
     }

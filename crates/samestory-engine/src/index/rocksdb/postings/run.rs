@@ -1,6 +1,6 @@
 //! Postings in memory: a sorted run of them that never changes, with a directory by the highest bits of the bucket.
 //!
-//! Every write adds a run, and runs of like size are merged, so there are few. A reader that holds a run is not disturbed
+//! Every write adds a run, and runs of similar size are merged, so there are few. A reader that holds a run is not disturbed
 //! by later writes.
 
 use crate::index::format::segment::Posting;
@@ -99,7 +99,7 @@ impl Run {
         self.entries.iter().map(|&entry| self.posting(entry))
     }
 
-    /// Whether both could be one run.
+    /// True if both could be one run.
     pub(crate) fn fits(&self, other: &Run) -> bool {
         self.base == other.base && self.len() + other.len() < u32::MAX as usize
     }

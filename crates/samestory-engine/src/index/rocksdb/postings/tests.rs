@@ -10,7 +10,7 @@ use crate::index::format::key::Family;
 use crate::index::rocksdb::maintenance::upkeep::tests::{document, empty_store, temporary};
 use crate::index::rocksdb::{Opened, Rocks, RocksOptions};
 use crate::index::{
-    Change, Durability, Memory, Order, Row, Rows, Span, Store, StoreError, View, all_filter_bytes, verify,
+    Change, Durability, Memory, Order, Row, Span, Store, StoreError, View, all_filter_bytes, verify,
 };
 use crate::model::{ArticleId, DocumentNumber, Lang};
 use crate::text::language::LANGUAGES;
@@ -473,8 +473,8 @@ fn a_process_that_dies_at_any_step_of_freezing_leaves_a_store_that_opens() {
     let directory = temporary("dies");
     drop(std::fs::remove_dir_all(&directory));
     let (store, other) = empty_store("dies-options");
-    let ahead = Durability::Changelog { partition: 0 };
-    let options = RocksOptions { postings_in_memory: 100, ahead, ..store.opened().options.clone() };
+    let durability = Durability::Changelog { partition: 0 };
+    let options = RocksOptions { postings_in_memory: 100, durability, ..store.opened().options.clone() };
     drop(store);
     let mut rocks = Rocks::open(&directory, &options).unwrap();
     let attestor = rocks.attestor().unwrap();

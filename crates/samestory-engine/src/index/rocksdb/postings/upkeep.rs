@@ -22,7 +22,8 @@ use crate::index::format::key::Family;
 use crate::index::format::segment::{
     Coverage, Posting, coverage_key, decode_coverage, decode_row_key, last_number,
 };
-use crate::index::read::rows::{Order, Rows, Span, decode_own};
+use crate::index::read::rows::{Order, Span, decode_own};
+use crate::index::read::view::View;
 use crate::index::rocksdb::{Opened, RocksReader};
 use crate::index::{DecodeError, StoreError};
 use crate::model::{DocumentNumber, Lang};
@@ -457,7 +458,7 @@ impl Opened {
         if rows.is_empty() {
             return Ok(());
         }
-        self.write(self.options.ahead, || {
+        self.write(self.options.durability, || {
             let mut batch = WriteBatch::default();
             self.add_meta(&mut batch, &rows)?;
             Ok(batch)
@@ -497,7 +498,7 @@ impl Opened {
     /// Removes all postings; [`Opened::load_postings`] builds them again.
     pub(crate) fn drop_postings(&self) -> Result<(), StoreError> {
         for language in self.languages() {
-            let [_, bands] = Family::of(language);
+            let [_, bands] = Family::of_language(language);
             if self.family(bands).is_some() {
                 self.db.drop_cf(&bands.name()).map_err(|error| self.failure(&error))?;
             }
