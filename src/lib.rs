@@ -19,7 +19,10 @@
     feature = "http",
     doc = "- [`serve`]: health, metrics and the query API over HTTP; [`metrics`]: the series"
 )]
-#![cfg_attr(feature = "kafka", doc = "- [`webhook`]: verdicts delivered over HTTP")]
+#![cfg_attr(
+    feature = "kafka",
+    doc = "- [`webhook`]: verdicts delivered over HTTP; [`accuracy`]: verdicts measured on judged articles"
+)]
 //! - [`status`]: how the stage is doing; [`stop`]: the request to stop it; [`terminal`]: progress bars, colours, logs
 //!
 //! `src/commands` is the command line.
@@ -27,6 +30,8 @@
 pub use samestory_compat as compat;
 pub use samestory_eval as eval;
 
+#[cfg(feature = "kafka")]
+pub mod accuracy;
 pub mod config;
 pub mod files;
 pub mod formats;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::formats::Pause;
 use crate::stop::Stop;
+use samestory_eval::Accuracy;
 use serde::Serialize;
 
 /// A worker that has not reported for this long counts as stuck.
@@ -265,7 +266,17 @@ struct Inner {
     registry: Option<String>,
     failed: Option<String>,
     paused: Option<Pause>,
+    accuracy: Measured,
     workers: BTreeMap<String, Member>,
+}
+
+/// The accuracy of verdicts on articles that people have judged, as last measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// On pairs that people have labelled.
+    pub pairs: Option<Accuracy>,
+    /// On articles with an expected verdict.
+    pub articles: Option<Accuracy>,
 }
 
 /// The status of one worker.
@@ -410,6 +421,16 @@ impl StatusBoard {
     /// The pause that an operator asked for.
     pub fn pause(&self) -> Option<Pause> {
         self.inner().paused.clone()
+    }
+
+    /// Sets the accuracy on judged articles; nothing of it while it cannot be measured.
+    pub fn measured(&self, accuracy: Measured) {
+        self.inner().accuracy = accuracy;
+    }
+
+    /// The accuracy on judged articles.
+    pub fn accuracy(&self) -> Measured {
+        self.inner().accuracy
     }
 
     /// Sets or clears the reason why a topic refuses a worker's records.

@@ -7,6 +7,9 @@ use std::time::Duration;
 #[cfg(feature = "kafka")]
 use std::time::Instant;
 
+#[cfg(feature = "kafka")]
+use crate::config::Backoff;
+
 /// True if the process is to stop. Clones share the request.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<Shared>);
@@ -65,9 +68,8 @@ impl Stop {
 pub(crate) struct Poll<'a> {
     /// Ends the wait, if there is one.
     pub(crate) stop: Option<&'a Stop>,
-    /// The pause before the second question. Each following pause is twice as long, up to `longest`.
-    pub(crate) pause: Duration,
-    pub(crate) longest: Duration,
+    /// The pauses between questions.
+    pub(crate) backoff: Backoff,
     /// When to give up.
     pub(crate) deadline: Option<Instant>,
 }
@@ -81,10 +83,9 @@ pub(crate) enum Polled<T> {
 
 #[cfg(feature = "kafka")]
 impl<'a> Poll<'a> {
-    /// Asks every half second until the process stops.
-    pub(crate) fn until_stopped(stop: &'a Stop) -> Poll<'a> {
-        let pause = Duration::from_millis(500);
-        Poll { stop: Some(stop), pause, longest: pause, deadline: None }
+    /// Asks with these pauses until the process stops.
+    pub(crate) fn until_stopped(stop: &'a Stop, backoff: Backoff) -> Poll<'a> {
+        Poll { stop: Some(stop), backoff, deadline: None }
     }
 
     /// Asks until there is a final answer. `None` if the process stops first, or time is up.
@@ -93,14 +94,16 @@ impl<'a> Poll<'a> {
     /// As `ask`.
     pub(crate) fn ask<T, E>(self, mut ask: impl FnMut() -> Result<Polled<T>, E>) -> Result<Option<T>, E> {
         let never = Stop::default();
-        let (stop, mut pause) = (self.stop.unwrap_or(&never), self.pause);
+        let (stop, mut unanswered) = (self.stop.unwrap_or(&never), 0_u32);
         while !stop.is_requested() {
             match ask()? {
                 Polled::Final(answer) => return Ok(Some(answer)),
                 Polled::NotYet if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) => break,
-                Polled::NotYet => stop.wait(pause),
+                Polled::NotYet => {
+                    unanswered = unanswered.saturating_add(1);
+                    stop.wait(self.backoff.pause(unanswered))
+                }
             };
-            pause = (pause * 2).min(self.longest);
         }
         Ok(None)
     }
@@ -125,11 +128,7 @@ mod tests {
     #[test]
     fn a_question_is_repeated_until_it_is_answered_or_the_process_stops() {
         let stop = Stop::default();
-        let poll = || Poll {
-            pause: Duration::from_millis(1),
-            longest: Duration::ZERO,
-            ..Poll::until_stopped(&stop)
-        };
+        let poll = || Poll::until_stopped(&stop, Backoff::every(Duration::from_millis(1)));
         let mut left = 3;
         let mut ask = || {
             left -= 1;
@@ -141,5 +140,24 @@ mod tests {
         assert_eq!(late.ask(|| Ok::<Polled<()>, ()>(Polled::NotYet)), Ok(None), "time is up");
         stop.request();
         assert_eq!(poll().ask(|| Ok::<_, ()>(Polled::Final(1))), Ok(None), "nothing is asked any more");
+    }
+
+    #[cfg(feature = "kafka")]
+    #[test]
+    fn pauses_between_questions_are_those_of_the_settings() {
+        let settings = "[retry]\nregistry = [\"20ms\", \"40ms\"]";
+        let settings: crate::config::Settings = toml::from_str(settings).unwrap();
+        let retry = crate::config::Config::try_from(settings).unwrap().bus.retry;
+        let stop = Stop::default();
+        let began = Instant::now();
+        let mut asked = 0;
+        let answer = Poll::until_stopped(&stop, retry.registry).ask(|| {
+            asked += 1;
+            Ok::<_, ()>(if asked == 4 { Polled::Final(asked) } else { Polled::NotYet })
+        });
+        assert_eq!(answer, Ok(Some(4)));
+        // 20 + 40 + 40 ms; the defaults would take 1.4 s.
+        let took = began.elapsed();
+        assert!((Duration::from_millis(100)..Duration::from_millis(1400)).contains(&took), "{took:?}");
     }
 }

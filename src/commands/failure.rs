@@ -87,6 +87,9 @@ pub(crate) enum Failure {
     },
     #[cfg(feature = "kafka")]
     #[error(transparent)]
+    Judged(#[from] samestory::accuracy::JudgedError),
+    #[cfg(feature = "kafka")]
+    #[error(transparent)]
     Stage(#[from] samestory::kafka::RunError),
     #[cfg(feature = "kafka")]
     #[error(transparent)]
@@ -199,6 +202,7 @@ impl Failure {
             | Failure::NotAnId { .. }
             | Failure::Property(_)
             | Failure::Generation(samestory::kafka::recovery::generations::end::EndError::NoneBefore)
+            | Failure::Judged(_)
             | Failure::Stage(samestory::kafka::RunError::Values(_))
             | Failure::Ready(ready::ReadyError::Off)
             | Failure::Webhook(samestory::kafka::tools::webhook::WebhookError::NoUrl)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use samestory::accuracy::Judged;
 use samestory::config::Config;
 use samestory::kafka::{self, Accept, PartitionOffset, Role};
 use samestory::metrics::{self, Scrape};
@@ -87,11 +88,16 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let board = Arc::new(StatusBoard::new(stop.clone()));
     let registry = Arc::new(StoreRegistry::default());
     let keeps_state = !matches!(role, Some(Role::Route));
+    // A route process judges nothing.
+    let judged = if keeps_state { Judged::open(&config)? } else { None };
     if let Some(listen) = config.http.listen {
         let state = keeps_state.then(|| config.bus.state.clone());
         let scrape = Scrape::new(metrics::start()?, Arc::clone(&board), state);
         let address = serve::serve_ops(listen, Arc::clone(&board), scrape)?;
         tracing::info!(%address, "serving /healthz, /readyz and /metrics");
+    }
+    if let Some(judged) = judged {
+        judged.watch(stop.clone(), Arc::clone(&board))?;
     }
     if let Some(listen) = config.http.query.filter(|_| keeps_state) {
         let library = Library::new(config.clone(), Arc::clone(&registry));

@@ -15,6 +15,7 @@ use samestory_engine::text::language::Language;
 
 use super::check::{choice, duration};
 use super::registry::{self, Formats, RegistryConfig};
+use super::retry::Retry;
 use super::written::{Property, SecretSource, Settings, TopicSettings};
 use super::{ConfigError, invalid};
 
@@ -59,6 +60,8 @@ pub struct Bus {
     pub registry: Option<RegistryConfig>,
     /// Limits of one transaction.
     pub batch: BatchLimits,
+    /// How failures are retried.
+    pub retry: Retry,
     /// librdkafka properties under the names that the clients set.
     pub properties: BTreeMap<String, Secret>,
 }
@@ -303,6 +306,7 @@ impl Bus {
             formats: registry::formats(settings)?,
             registry: registry::registry(&settings.registry)?,
             batch,
+            retry: Retry::checked(&settings.retry)?,
             properties,
         })
     }

@@ -10,6 +10,7 @@ mod layers;
 pub mod reference;
 mod registry;
 mod renamed;
+mod retry;
 mod webhook;
 mod written;
 
@@ -39,11 +40,13 @@ pub use http::{Http, Peer};
 pub use layers::Layers;
 pub use registry::{Credentials, EnvelopeArticle, Formats, InputFormat, RegistryConfig, ValueFormat};
 pub use renamed::RENAMED;
+pub use retry::{Backoff, Retry};
 pub use webhook::{DeadLetterTarget, Webhook, WebhookEvent, WebhookFormat, WebhookStart};
 pub use written::{
     BatchSettings, ClusterSettings, EnvelopeSettings, HttpSettings, InputSettings, LshSettings,
-    MatchSettings, OutputSettings, Paths, PlacementSettings, Property, RegistrySettings, ReviewSettings,
-    SecretSource, Settings, StageSettings, StoreSettings, TextSettings, TopicSettings, WebhookSettings,
+    MatchSettings, MetricsSettings, OutputSettings, Paths, PlacementSettings, Property, RegistrySettings,
+    RetrySettings, ReviewSettings, SecretSource, Settings, StageSettings, StoreSettings, TextSettings,
+    TopicSettings, WebhookSettings,
 };
 
 /// With less memory, a store would do little but freeze postings and flush memtables.
@@ -70,6 +73,8 @@ pub struct Config {
     pub bus: Bus,
     /// Settings of the HTTP endpoints.
     pub http: Http,
+    /// A file of articles that people have judged; the stage measures its verdicts on them.
+    pub judged: Option<PathBuf>,
     /// Delivery of verdicts over HTTP, if it is wanted.
     pub webhook: Option<Webhook>,
     /// Warnings to log at startup: deprecated keys, and values that are allowed but may surprise.
@@ -240,6 +245,7 @@ impl TryFrom<Settings> for Config {
             store_memory,
             bus,
             http,
+            judged: settings.metrics.judged,
             webhook,
             warnings,
             file: None,

@@ -36,6 +36,8 @@ pub struct Settings {
     pub languages: BTreeMap<String, MatchSettings>,
     /// `[stage]`: how `samestory run` works.
     pub stage: StageSettings,
+    /// `[retry]`: how `samestory run` repeats what has failed.
+    pub retry: RetrySettings,
     /// `[store]`
     pub store: StoreSettings,
     /// `[topics]`: names and layout of topics.
@@ -44,6 +46,8 @@ pub struct Settings {
     pub batch: BatchSettings,
     /// `[http]`: the HTTP endpoints.
     pub http: HttpSettings,
+    /// `[metrics]`: what is measured beside the work itself.
+    pub metrics: MetricsSettings,
     /// `[webhook]`: delivery of verdicts over HTTP.
     pub webhook: WebhookSettings,
     /// `[kafka]`: librdkafka properties under the names of its manual.
@@ -295,6 +299,30 @@ pub struct StageSettings {
     pub purge: Option<bool>,
 }
 
+/// `[retry]`: each pair is the first and the longest pause.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetrySettings {
+    /// While no broker answers.
+    pub broker: Option<Vec<String>>,
+    /// Between attempts to take a partition over.
+    pub takeover: Option<String>,
+    /// While the schema registry does not answer.
+    pub registry: Option<Vec<String>>,
+    /// Between attempts of an aborted batch.
+    pub transaction: Option<Vec<String>>,
+    /// Aborts in a row that are retried before the worker restarts.
+    pub transaction_retries: Option<u32>,
+    /// Between restarts of a worker.
+    pub worker: Option<Vec<String>>,
+    /// Restarts in a row before the process exits.
+    pub worker_restarts: Option<u32>,
+    /// Between attempts to open a store again.
+    pub store: Option<Vec<String>>,
+    /// Store failures in a row that are retried before the process exits.
+    pub store_retries: Option<u32>,
+}
+
 /// `[store]`
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -363,6 +391,14 @@ pub struct HttpSettings {
     pub peers: Option<Paths>,
     /// How long to wait for peers.
     pub peer_timeout: Option<String>,
+}
+
+/// `[metrics]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MetricsSettings {
+    /// A file of articles that people have judged.
+    pub judged: Option<PathBuf>,
 }
 
 /// `[webhook]`

@@ -419,6 +419,7 @@ fn run_match(
                 budget.clone(),
             ),
         };
+        restorer.options.observer = Some(turn::measure::store);
         restorer.options.write_buffer =
             FAULTS.value(Constant::WriteBuffer, restorer.options.write_buffer as u64) as usize;
         #[cfg(feature = "faults")]
@@ -439,7 +440,7 @@ fn run_match(
             restorer,
             writer: writer(bus, values, context),
             accept: accept.clone(),
-            attempts: Attempts::default(),
+            attempts: Attempts::new(bus.retry),
             slots: context.slots.clone(),
             holdings: context.holdings.clone(),
             board: Arc::clone(&context.board),

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 
+use samestory_eval::Accuracy;
+
 use crate::status::{Member, PartitionState, StateLabel, StatusBoard};
 
 use super::table::{self, Metric};
@@ -54,6 +56,11 @@ impl Scrape {
         exposition.write(&table::UNPURGED, unpurged(&workers));
         exposition.write(&table::PARTITIONS, partitions(&workers));
         exposition.write(&table::RESTORE_SHARE, restores(&workers));
+        let measured = self.board.accuracy();
+        let judged = [("pairs", measured.pairs), ("articles", measured.articles)];
+        exposition.write(&table::PRECISION, accuracies(judged, |accuracy| accuracy.precision.share));
+        exposition.write(&table::RECALL, accuracies(judged, |accuracy| accuracy.recall.share));
+        exposition.write(&table::JUDGED_COUNT, accuracies(judged, |accuracy| Some(accuracy.labels as f64)));
         exposition.write(&table::STATE_BYTES, sizes(&workers));
         if let Some((free, size)) = self.state.as_deref().and_then(space) {
             exposition.write(&table::DISK_FREE, [(String::new(), free)]);
@@ -137,6 +144,16 @@ fn restores(workers: &[Member]) -> BTreeMap<String, f64> {
     restoring.collect()
 }
 
+/// One sample for each kind of label that the file has. Without a single trial there is no fraction.
+fn accuracies(
+    judged: [(&str, Option<Accuracy>); 2],
+    value: impl Fn(Accuracy) -> Option<f64>,
+) -> Vec<(String, f64)> {
+    let sample =
+        |(kind, accuracy): (&str, Option<Accuracy>)| Some((format!("judged=\"{kind}\""), value(accuracy?)?));
+    judged.into_iter().filter_map(sample).collect()
+}
+
 fn sizes(workers: &[Member]) -> BTreeMap<String, f64> {
     let mut sizes = BTreeMap::new();
     for state in workers.iter().flat_map(|member| member.partitions.values()) {
@@ -208,6 +225,34 @@ mod tests {
         let stat = "42 (a) b) c) S 1 42 42 0 -1 4194560 100 0 0 0 17 5 0 0 20 0 3 0 100 1 1";
         assert_eq!(ticks(stat), Some((17, 5)));
         assert_eq!(ticks(""), None);
+    }
+
+    #[test]
+    fn accuracy_is_exported_while_it_is_known() {
+        use crate::status::Measured;
+        use samestory_eval::score::Rate;
+        let board = Arc::new(StatusBoard::new(Default::default()));
+        let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+        let scrape = Scrape::new(recorder.handle(), Arc::clone(&board), None);
+        assert!(!scrape.text().contains("samestory_judged_"));
+        // Nothing was called the same: no precision.
+        let pairs = Accuracy { labels: 5, precision: Rate::new(0, 0), recall: Rate::new(0, 4) };
+        let articles = Accuracy { labels: 8, precision: Rate::new(3, 4), recall: Rate::new(3, 6) };
+        board.measured(Measured { pairs: Some(pairs), articles: Some(articles) });
+        let text = scrape.text();
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("samestory_judged_")).collect();
+        assert_eq!(
+            lines,
+            [
+                "samestory_judged_precision_ratio{judged=\"articles\"} 0.75",
+                "samestory_judged_recall_ratio{judged=\"pairs\"} 0",
+                "samestory_judged_recall_ratio{judged=\"articles\"} 0.5",
+                "samestory_judged_labels{judged=\"pairs\"} 5",
+                "samestory_judged_labels{judged=\"articles\"} 8",
+            ]
+        );
+        board.measured(Measured::default());
+        assert!(!scrape.text().contains("samestory_judged_"));
     }
 
     #[test]

@@ -65,7 +65,12 @@ pub fn start() -> Result<PrometheusHandle, StartError> {
 
 /// Registers every series at zero. `rate()` over an absent series is empty, so otherwise the first increment,
 /// such as the first dead letter of a week, would never fire an alert.
-pub fn register_series(roles: &[&'static str], reasons: &[&'static str], causes: &[&'static str]) {
+pub fn register_series(
+    roles: &[&'static str],
+    reasons: &[&'static str],
+    causes: &[&'static str],
+    operations: &[&'static str],
+) {
     for &role in roles {
         for outcome in Outcome::ALL {
             transaction(role, outcome, 0);
@@ -77,6 +82,9 @@ pub fn register_series(roles: &[&'static str], reasons: &[&'static str], causes:
     }
     reasons.iter().for_each(|reason| dead_letters(reason, 0));
     causes.iter().for_each(|cause| quarantined(cause, 0));
+    // Registers the series; a sample would count.
+    operations.iter().for_each(|operation| drop(store_histogram(operation)));
+    fingerprints(0);
     compared(0, 0);
     blocks(0, 0);
     restores(0);
@@ -103,6 +111,11 @@ pub fn dead_letters(reason: &'static str, count: u64) {
 /// Counts records that were read again after route lost its committed offset.
 pub fn repeated(role: &'static str, count: u64) {
     ::metrics::counter!(table::REPEATED.name, "role" => role).increment(count);
+}
+
+/// Counts computed fingerprints.
+pub fn fingerprints(count: u64) {
+    ::metrics::counter!(table::FINGERPRINTS.name).increment(count);
 }
 
 /// Counts candidates that articles were compared with, and lookups of hot buckets.
@@ -146,6 +159,15 @@ pub fn read_errors(role: &'static str, count: u64) {
 /// Records the duration of one step of a turn.
 pub fn step(role: &'static str, step: &'static str, took: Duration) {
     ::metrics::histogram!(table::STEPS.name, "role" => role, "step" => step).record(took.as_secs_f64());
+}
+
+/// Records the duration of one operation of a store.
+pub fn store_operation(operation: &'static str, took: Duration) {
+    store_histogram(operation).record(took.as_secs_f64());
+}
+
+fn store_histogram(operation: &'static str) -> ::metrics::Histogram {
+    ::metrics::histogram!(table::STORE_OPERATIONS.name, "operation" => operation)
 }
 
 /// Records how old verdicts were when their transaction had committed. Registers the series even if there are none.

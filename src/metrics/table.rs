@@ -59,6 +59,8 @@ const REASON: Label =
 const ROLE: Label = Label { name: "role", values: "route, match, direct" };
 const OUTCOME: Label = Label { name: "outcome", values: "committed, aborted, unknown, fenced" };
 const STEP: Label = Label { name: "step", values: "plan, send, commit, apply" };
+const OPERATION: Label = Label { name: "operation", values: "read, write, flush" };
+const JUDGED: Label = Label { name: "judged", values: "pairs, articles" };
 const EVENT: Label = Label {
     name: "event",
     values: "expired, arrived-expired, deleted, unknown-delete, stale-forget, relocation-notice, forwarded-notice, unknown-notice, election, split, clamped-time, ahead-of-stream, stream-time-set, backfilled",
@@ -80,6 +82,9 @@ const VERSION: Label = Label { name: "version", values: "the version of the prog
 
 /// From one millisecond to the longest duration of a transaction.
 const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+/// A read from memory takes microseconds, a flush or a stalled write seconds.
+const STORE_SECONDS: &[f64] =
+    &[0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 const RECORDS: &[f64] = &[1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0];
 
 /// From the time of one commit to an outage of an hour; 2 is the objective of docs/slo.md.
@@ -153,6 +158,13 @@ pub(super) const RESTARTS: Metric = counter(
     &[ROLE],
     "Restarts of a worker with new clients. An occasional restart is normal, frequent restarts are not.",
 );
+pub(super) const FINGERPRINTS: Metric = counter(
+    "samestory_fingerprints_total",
+    "fingerprints",
+    &[],
+    "Fingerprints computed from raw articles by route (or by direct mode), also for a batch that is retried. \
+     `rate(samestory_fingerprints_total[1m])` is fingerprints per second.",
+);
 pub(super) const CANDIDATES: Metric = counter(
     "samestory_candidates_total",
     "documents",
@@ -182,7 +194,7 @@ pub(super) const STORE_FAILURES: Metric = counter(
     "failures",
     &[],
     "Transient failures to read or write a state (a disk error, too many open files, no thread), after which it is closed \
-     and reopened. After twelve in a row the process exits.",
+     and reopened. After `retry.store_retries` in a row the process exits.",
 );
 pub(super) const RESTORES: Metric =
     counter("samestory_restores_total", "partitions", &[], "Restores of a partition that were started.");
@@ -194,6 +206,15 @@ pub(super) const STEPS: Metric = Metric {
     unit: "seconds",
     labels: &[ROLE, STEP],
     help: "Duration of the steps of a turn: plan (decode, fingerprint, look up, judge), send, commit, apply.",
+};
+pub(super) const STORE_OPERATIONS: Metric = Metric {
+    name: "samestory_store_duration_seconds",
+    kind: Kind::Histogram(STORE_SECONDS),
+    unit: "seconds",
+    labels: &[OPERATION],
+    help: "Duration of one operation of a state: `read` fetches the posting lists or the documents that up to 500 articles \
+           of one language look up together, `write` is the changes of one batch (also of a restore), `flush` writes \
+           memtables to disk, about once a minute.",
 };
 pub(super) const BATCHES: Metric = Metric {
     name: "samestory_batch_records",
@@ -250,6 +271,27 @@ pub(super) const RESTORE_SHARE: Metric = gauge(
     "ratio",
     &[PARTITION],
     "Progress of a restore; present only during one.",
+);
+pub(super) const PRECISION: Metric = gauge(
+    "samestory_judged_precision_ratio",
+    "ratio",
+    &[JUDGED],
+    "Of what samestory calls the same text in the file of `metrics.judged`, the fraction that people call the same. It is \
+     measured at start and when the file changes, and absent without a file, or while it cannot be read. It depends on how \
+     many different pairs the file has: compare it with earlier values only.",
+);
+pub(super) const RECALL: Metric = gauge(
+    "samestory_judged_recall_ratio",
+    "ratio",
+    &[JUDGED],
+    "Of what people call the same text in the file of `metrics.judged`, the fraction that samestory calls the same.",
+);
+pub(super) const JUDGED_COUNT: Metric = gauge(
+    "samestory_judged_labels",
+    "labels",
+    &[JUDGED],
+    "Pairs labelled same or different, and articles with an expected verdict, in the file of `metrics.judged`. Two wrong \
+     verdicts mean little among twenty labels and much among a thousand.",
 );
 pub(super) const STATE_BYTES: Metric = gauge(
     "samestory_state_bytes",
@@ -318,16 +360,21 @@ pub const METRICS: &[Metric] = &[
     RECORDS_READ,
     REPEATED,
     READ_ERRORS,
+    FINGERPRINTS,
     CANDIDATES,
     CAPPED,
     EVENTS,
     TRANSACTIONS,
     RESTARTS,
     STEPS,
+    STORE_OPERATIONS,
     BATCHES,
     WEBHOOK_EVENTS,
     WEBHOOK_SECONDS,
     VERDICT_AGE,
+    PRECISION,
+    RECALL,
+    JUDGED_COUNT,
     STATE_BYTES,
     BLOCKS,
     DISK_FREE,
@@ -390,6 +437,12 @@ mod tests {
             assert!(help.ends_with('.') && !help.contains('|'), "{name}");
             assert!(name.starts_with("samestory_") || name.starts_with("process_"), "{name}");
         }
+    }
+
+    #[test]
+    fn every_operation_of_a_store_is_a_label_value() {
+        let operations = samestory_engine::index::StoreOperation::ALL.map(|operation| operation.as_str());
+        assert_eq!(OPERATION.values, operations.join(", "));
     }
 
     // A hand-kept list misses the latest addition: a metric that is not in the table has no help text and no

@@ -188,6 +188,26 @@ fn the_dashboard_and_the_alerts_use_existing_metrics() {
     }
 }
 
+// Two panels had the ids of two others, and covered four: Grafana showed whichever it drew last.
+#[test]
+fn every_panel_of_the_dashboard_has_an_id_and_a_place_of_its_own() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/samestory");
+    let dashboard = fs::read_to_string(root.join("dashboards/samestory.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
+    let (mut ids, mut taken) = (std::collections::BTreeSet::new(), BTreeMap::new());
+    for panel in dashboard["panels"].as_array().unwrap() {
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{} has the id of another panel", panel["title"]);
+        let place = |name: &str| panel["gridPos"][name].as_u64().unwrap();
+        let (x, y) = (place("x"), place("y"));
+        assert!(x + place("w") <= 24, "{} is wider than the page", panel["title"]);
+        for at in (x..x + place("w")).flat_map(|x| (y..y + place("h")).map(move |y| (x, y))) {
+            let other = taken.insert(at, &panel["title"]);
+            assert_eq!(other, None, "{} covers it", panel["title"]);
+        }
+    }
+    assert!(taken.len() > 24 * 40, "{} cells", taken.len());
+}
+
 #[cfg(feature = "http")]
 #[test]
 fn every_metric_is_in_the_document() {

@@ -134,6 +134,13 @@ enum Expecting {
 }
 
 impl Set {
+    /// The files that [`Set::read`] reads: the articles, and the existing lists of pairs beside them.
+    pub fn files(path: &Path) -> Vec<PathBuf> {
+        let mut files = vec![path.to_owned()];
+        files.extend(pairs::beside(path));
+        files
+    }
+
     /// Reads a file of articles, and the lists of pairs beside it.
     ///
     /// # Errors

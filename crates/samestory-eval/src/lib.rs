@@ -16,5 +16,5 @@ mod table;
 pub mod tune;
 
 pub use labelled::{Expect, Label, LabelledError, Set};
-pub use report::{Cell, PairCell, Report};
+pub use report::{Accuracy, Cell, PairCell, Report};
 pub use run::{Outcome, Run, RunOptions};

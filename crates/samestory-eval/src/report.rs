@@ -77,6 +77,17 @@ pub struct Mistake {
     pub confidence: f64,
 }
 
+/// Precision and recall against people's labels: what a dashboard shows of a [`Report`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Accuracy {
+    /// Labels that count: all but the gray ones.
+    pub labels: u64,
+    /// Of what was called the same, the fraction that people call the same.
+    pub precision: Rate,
+    /// Of what people call the same, the fraction that was called the same.
+    pub recall: Rate,
+}
+
 /// All measurements of an evaluation.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
@@ -191,6 +202,29 @@ impl Report {
         report.mistakes.truncate(LISTED);
         report
     }
+
+    /// The accuracy on labelled articles, if there are any.
+    pub fn accuracy_of_articles(&self) -> Option<Accuracy> {
+        let scored = self.cells.iter().filter(|cell| cell.expect != Expect::Gray);
+        let labels = scored.map(|cell| cell.counts.of).sum();
+        Some(Accuracy { labels, precision: self.precision?, recall: self.recall? })
+    }
+
+    /// The accuracy on listed pairs, if any is labelled same or different. A pair that was brought together counts as
+    /// called the same.
+    pub fn accuracy_of_pairs(&self) -> Option<Accuracy> {
+        let sum = |label: Label, of: fn(&PairCell) -> u64| -> u64 {
+            self.pairs.iter().filter(|cell| cell.label == label).map(of).sum()
+        };
+        let (same, different) = (sum(Label::Same, |cell| cell.of), sum(Label::Different, |cell| cell.of));
+        let found = sum(Label::Same, |cell| cell.together);
+        let wrong = sum(Label::Different, |cell| cell.together);
+        (same + different > 0).then(|| Accuracy {
+            labels: same + different,
+            precision: Rate::new(found, found + wrong),
+            recall: Rate::new(found, same),
+        })
+    }
 }
 
 /// Counts an outcome; returns whether it is as expected.
@@ -243,5 +277,26 @@ mod tests {
         ));
         assert!(count(&mut counts, &outcome(VerdictKind::Unique, None), |other| other == 3, Expect::Unique));
         assert_eq!(counts, Counts { of: 4, found: 1, wrong: 2, partial: 0, extends: 1 });
+    }
+
+    #[test]
+    fn gray_pairs_are_part_of_no_accuracy() {
+        let cell = |label, of, together| PairCell {
+            kind: String::new(),
+            label,
+            language: "en".to_owned(),
+            of,
+            together,
+        };
+        let mut report = Report {
+            pairs: vec![cell(Label::Same, 10, 8), cell(Label::Gray, 50, 25), cell(Label::Different, 30, 2)],
+            ..Report::default()
+        };
+        let accuracy = report.accuracy_of_pairs().unwrap();
+        assert_eq!(accuracy.labels, 40);
+        assert_eq!((accuracy.precision, accuracy.recall), (Rate::new(8, 10), Rate::new(8, 10)));
+        assert_eq!(report.accuracy_of_articles(), None);
+        report.pairs.retain(|cell| cell.label == Label::Gray);
+        assert_eq!(report.accuracy_of_pairs(), None);
     }
 }

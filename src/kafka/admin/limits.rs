@@ -80,7 +80,7 @@ impl Limits {
 
     /// Reads the limits at startup: waits for an unreachable broker, and assumes the settings if the broker refuses.
     pub(crate) fn await_read(bus: &Bus, stop: &Stop) -> Limits {
-        let read = Poll::until_stopped(stop).ask(|| match Limits::read(bus) {
+        let read = Poll::until_stopped(stop, bus.retry.broker).ask(|| match Limits::read(bus) {
             Ok(limits) => Ok(Polled::Final(limits)),
             Err(error) if survey::is_transient(&error) => Ok(Polled::NotYet),
             Err(error) => Err(error),

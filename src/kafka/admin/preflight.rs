@@ -99,7 +99,8 @@ pub(crate) fn wait_for_compatible_state(
     stop: &Stop,
 ) -> Result<(), RunError> {
     let mut logged = false;
-    let compatible = Poll::until_stopped(stop).ask(|| match incompatibility(config, partitions) {
+    let poll = Poll::until_stopped(stop, config.bus.retry.broker);
+    let compatible = poll.ask(|| match incompatibility(config, partitions) {
         Ok(None) => Ok(Polled::Final(())),
         Ok(Some(why)) => Err(RunError::IncompatibleState(why)),
         Err(error) if survey::is_transient(&error) => {

@@ -12,7 +12,7 @@ use rdkafka::admin::{
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-use crate::config::{Bus, Mode};
+use crate::config::{Backoff, Bus, Mode};
 
 use crate::kafka::client as clients;
 
@@ -94,8 +94,7 @@ pub fn create(bus: &Bus) -> Result<Created, TopicError> {
     // A new topic is not known to every broker at once, and the next client may ask any of them.
     let poll = Poll {
         stop: None,
-        pause: Duration::from_millis(50),
-        longest: Duration::from_millis(50),
+        backoff: Backoff::every(Duration::from_millis(50)),
         deadline: Some(Instant::now() + PATIENCE * 2),
     };
     if !created.is_empty() {
@@ -256,7 +255,7 @@ pub fn fix(bus: &Bus) -> Result<Vec<TopicProblem>, TopicError> {
 /// A problem with a topic could break the guarantee, or the broker refuses to answer.
 pub(crate) fn await_checked(bus: &Bus, stop: &Stop) -> Result<Option<PartitionCounts>, TopicError> {
     let mut logged = false;
-    Poll::until_stopped(stop).ask(|| match check(bus) {
+    Poll::until_stopped(stop, bus.retry.broker).ask(|| match check(bus) {
         Ok((problems, counts)) => {
             let (errors, rest): (Vec<_>, Vec<_>) =
                 problems.into_iter().partition(|problem| problem.severity() == Severity::Error);

@@ -76,12 +76,7 @@ pub(crate) fn await_ready(
 ) -> Result<Option<OutputEncoding>, ValueError> {
     let Some(registry) = registry else { return Ok(Some(OutputEncoding::Json)) };
     let mut logged = None::<Instant>;
-    let poll = Poll {
-        pause: Duration::from_millis(200),
-        longest: Duration::from_secs(5),
-        ..Poll::until_stopped(stop)
-    };
-    poll.ask(|| match check(config, registry, io) {
+    Poll::until_stopped(stop, config.bus.retry.registry).ask(|| match check(config, registry, io) {
         Ok(encoding) => {
             board.awaits_registry(None);
             Ok(Polled::Final(encoding))

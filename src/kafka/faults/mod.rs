@@ -121,8 +121,6 @@ Constant {
     RestorePause = "SAMESTORY_RESTORE_PAUSE_MS",
     /// Milliseconds without progress until a restore is stalled.
     RestoreStall = "SAMESTORY_STALL_MS",
-    /// Failures of a store in a row until the process exits.
-    StoreAttempts = "SAMESTORY_STORE_ATTEMPTS",
     /// Milliseconds until an open transaction counts as stuck.
     StuckTransaction = "SAMESTORY_STUCK_MS",
     /// Milliseconds between two searches for state that nobody uses.

@@ -198,7 +198,7 @@ impl Matcher {
         match error {
             RestoreError::Away(error) => {
                 tracing::debug!(%error, partition, "takeover failed, retrying");
-                Task::claim_after(Duration::from_millis(200))
+                Task::claim_after(self.bus.retry.takeover)
             }
             RestoreError::Store(error) => match error {
                 StoreError::InUse { .. } => unusable(1000, &error),

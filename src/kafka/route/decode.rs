@@ -13,6 +13,7 @@ use crate::config::{Config, InputFormat};
 use crate::formats::fields::{DecodeFailure, Field, Fields, RecordContext, Value, WithContext};
 use crate::formats::registry::{Registry, SchemaCache};
 use crate::formats::{Event, Owner, avro, isolate, json};
+use crate::metrics;
 use samestory_engine::engine::{Incoming, Preparer};
 use samestory_engine::model::{ArticleId, Position};
 use samestory_engine::model::{DeadLetter, DeadLetterReason};
@@ -98,12 +99,15 @@ impl Decoder {
         position: impl Fn(&Record) -> Position + Sync,
     ) -> Vec<Decoded> {
         let decode = |record: &Record| self.decode(record, &position(record));
-        match pool().filter(|_| records.len() >= 2 * RECORDS_PER_THREAD) {
+        let decoded: Vec<Decoded> = match pool().filter(|_| records.len() >= 2 * RECORDS_PER_THREAD) {
             Some(pool) => {
                 pool.install(|| records.par_iter().with_min_len(RECORDS_PER_THREAD).map(decode).collect())
             }
             None => records.iter().map(decode).collect(),
-        }
+        };
+        let articles = decoded.iter().filter(|(incoming, _)| matches!(incoming, Incoming::Article(_)));
+        metrics::fingerprints(articles.count() as u64);
+        decoded
     }
 
     /// Decodes one record.

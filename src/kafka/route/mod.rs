@@ -10,7 +10,6 @@ pub(crate) mod routing;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
@@ -179,7 +178,7 @@ impl Route {
                     partition,
                     "waiting for the owner of partition 0 to commit the first offsets"
                 );
-                return Ok(Task::claim_after(CLAIM_RETRY_PAUSE).into());
+                return Ok(Task::claim_after(self.bus.retry.takeover).into());
             }
         };
         Ok(Advanced::commits_first((), next))
@@ -214,9 +213,6 @@ impl Route {
     }
 }
 
-/// Pause between two attempts to claim a partition.
-const CLAIM_RETRY_PAUSE: Duration = Duration::from_millis(200);
-
 /// The reason for stopping at a recreated topic, and the ways out.
 pub(crate) fn recreated(topic: &str, ours: TopicId, known: TopicId) -> String {
     format!(
@@ -249,7 +245,7 @@ impl StageRole for Route {
         self.look_up(partition, source).unwrap_or_else(|error| match error {
             LookError::Away(error) => {
                 tracing::debug!(%error, partition, "takeover failed, retrying");
-                Task::claim_after(CLAIM_RETRY_PAUSE).into()
+                Task::claim_after(self.bus.retry.takeover).into()
             }
             foreign => {
                 tracing::error!(partition, "stopped: {foreign}");

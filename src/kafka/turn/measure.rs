@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::metrics::{self, Outcome};
 use crate::status::Sizes;
 use samestory_engine::engine::{Output, Stats};
-use samestory_engine::index::{Family, Rocks};
+use samestory_engine::index::{Family, Rocks, StoreOperation};
 use samestory_engine::model::DeadLetterReason;
 
 use super::txn::TxnError;
@@ -22,6 +22,7 @@ pub(crate) fn begin(roles: &[Role]) {
         &roles,
         &DeadLetterReason::ALL.map(DeadLetterReason::as_str),
         &Cause::ALL.map(Cause::as_str),
+        &StoreOperation::ALL.map(StoreOperation::as_str),
     );
 }
 
@@ -99,6 +100,11 @@ pub(crate) fn plan<'a>(stats: &Stats, published: impl Iterator<Item = &'a Output
     for (event, count) in events.into_iter().filter(|&(_, count)| count > 0) {
         metrics::events(event, count);
     }
+}
+
+/// Records the duration of one operation of a store.
+pub(crate) fn store(operation: StoreOperation, took: Duration) {
+    metrics::store_operation(operation.as_str(), took);
 }
 
 /// Bytes on disk by column family. It also publishes the store's block cache hits and misses.

@@ -31,9 +31,6 @@ use crate::kafka::recovery::leftovers::Holdings;
 use crate::kafka::recovery::slots::RestoreSlots;
 use crate::kafka::{RunCounters, RunError};
 
-/// Failures in a row before it gives up: of a batch until the worker restarts, of the worker until the process exits.
-const RETRIES: u32 = 20;
-
 /// Shared by the workers of a process: the request to stop, the status board, the store registry and the limits.
 #[derive(Clone)]
 pub(crate) struct WorkerContext {
@@ -102,8 +99,7 @@ pub(crate) fn run<S: StageRole>(
     context: &WorkerContext,
     mut make: impl FnMut() -> Result<S, RunError>,
 ) -> Result<(), RunError> {
-    let mut restarts = 0_u32;
-    let mut logged_away = false;
+    let (mut restarts, mut unanswered) = (0_u32, 0_u32);
     while !context.stopped() {
         let began = Instant::now();
         context.board.begins(&worker.id(bus), worker.role.as_str(), Joining::Connecting);
@@ -113,7 +109,7 @@ pub(crate) fn run<S: StageRole>(
         };
         let exit = match started {
             Ok(mut running) => {
-                logged_away = false;
+                unanswered = 0;
                 let exit = running.run();
                 running.close();
                 exit
@@ -123,10 +119,11 @@ pub(crate) fn run<S: StageRole>(
         match exit {
             WorkerExit::Stopped => break,
             WorkerExit::Away(why) => {
-                if !std::mem::replace(&mut logged_away, true) {
+                if unanswered == 0 {
                     tracing::warn!(worker = worker.id(bus), "broker unreachable, retrying: {why}");
                 }
-                context.pause(Duration::from_millis(500));
+                unanswered = unanswered.saturating_add(1);
+                context.pause(bus.retry.broker.pause(unanswered));
             }
             WorkerExit::Fatal(error) => return Err(error),
             WorkerExit::Restart(why) => {
@@ -134,10 +131,10 @@ pub(crate) fn run<S: StageRole>(
                 metrics::restarted(worker.role.as_str(), 1);
                 restarts = if began.elapsed() > Duration::from_secs(60) { 1 } else { restarts + 1 };
                 tracing::warn!(worker = worker.id(bus), restarts, "restarting the worker: {why}");
-                if restarts > RETRIES {
+                let Some(pause) = bus.retry.after_restart(restarts) else {
                     return Err(RunError::TooManyRestarts { restarts, why });
-                }
-                context.pause(Duration::from_millis(100 * u64::from(restarts.min(20))));
+                };
+                context.pause(pause);
             }
         }
     }
@@ -484,7 +481,7 @@ impl<'a, S: StageRole> Worker<'a, S> {
         self.context.board.waits(&self.name, Some(why));
         let no_seek = |error| WorkerExit::Restart(format!("cannot seek back to a delayed batch: {error}"));
         self.source.rewind(rewind).map_err(no_seek)?;
-        self.context.pause(Duration::from_millis(100 << times.min(6)).min(Duration::from_secs(5)));
+        self.context.pause(self.bus.retry.registry.pause(times));
         Ok(())
     }
 
@@ -502,18 +499,17 @@ impl<'a, S: StageRole> Worker<'a, S> {
                 self.context.counters.aborted();
                 self.failures += 1;
                 tracing::warn!(%error, attempt = self.failures, "a transaction was aborted; retrying the batch");
-                if self.failures > RETRIES {
+                let Some(pause) = self.bus.retry.after_abort(self.failures) else {
                     return Err(WorkerExit::Restart(format!(
                         "{} aborts in a row, the last: {error}",
                         self.failures
                     )));
-                }
+                };
                 self.source.refresh_membership();
                 self.source.rewind(rewind).map_err(|error| {
                     WorkerExit::Restart(format!("cannot seek back after an abort: {error}"))
                 })?;
-                self.context
-                    .pause(Duration::from_millis(u64::from(5 * self.failures * self.failures).min(2000)));
+                self.context.pause(pause);
                 Ok(())
             }
             TxnError::Retry(error) | TxnError::Refused(error) | TxnError::OutcomeUnknown(error) => {

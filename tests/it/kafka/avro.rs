@@ -8,7 +8,7 @@ use samestory::formats::schemas;
 use super::broker::shared;
 use super::bus::{Record, Row};
 use super::registry;
-use super::stage::Bench;
+use super::stage::{Bench, PATIENCE, Running};
 use crate::avro::fake_registry::{FakeRegistry, Reply};
 use crate::avro::{decode, encode, member, text};
 
@@ -261,6 +261,40 @@ fn a_failing_registry_is_retried_and_causes_no_dead_letters() {
     }
     assert!(bench.read("dead").is_empty());
     assert!(!running.log().contains("restarting the worker"), "it stayed a member: {}", running.log());
+    assert!(running.stop().success());
+}
+
+// The pauses were constants: a registry that took five minutes to come back was asked every five seconds, by everybody.
+#[test]
+fn an_absent_registry_is_asked_again_with_the_pauses_of_the_settings() {
+    let broken = FakeRegistry::new(|_| Reply::new(500, ""));
+    let retry = "[retry]\nregistry = [\"5ms\", \"5ms\"]\n";
+    let bench = Bench::new(shared(), "asked-again", "", &settings(&broken.url, "", retry));
+    let mut running = bench.run(&[]);
+    // With the default pauses, so many questions take minutes.
+    let wait_for_questions = |count: usize, running: &Running| {
+        let (before, deadline) = (broken.asked().len(), std::time::Instant::now() + PATIENCE / 3);
+        while broken.asked().len() < before + count {
+            let (asked, late) = (broken.asked().len() - before, std::time::Instant::now() > deadline);
+            assert!(!late, "asked {asked} times: {}", running.log());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
+    running.wait_for_log("waiting for the schema registry");
+    wait_for_questions(60, &running);
+    let working = |path: &str| match path {
+        "/schemas/ids/7" => Reply::schema(CRAWL),
+        _ => Reply::new(404, r#"{"error_code":40401,"message":"Subject not found"}"#),
+    };
+    broken.behave(working);
+    bench.produce(&[keyed("1", framed(7, crawl(1, TEXT)))]);
+    bench.wait_for(&["unique"], 1, &running);
+    broken.behave(|_| Reply::new(500, ""));
+    bench.produce(&[keyed("2", framed(8, crawl(2, TEXT)))]);
+    running.wait_for_log("batch delayed, retrying");
+    wait_for_questions(30, &running);
+    broken.behave(|_| Reply::schema(CRAWL));
+    bench.wait_for(&["near"], 1, &running);
     assert!(running.stop().success());
 }
 

@@ -278,6 +278,28 @@ fn lowering_limits_at_run_time_costs_only_the_records_that_no_longer_fit() {
     assert!(running.stop().success());
 }
 
+/// How often a batch is sent again, and how often a worker starts again, were constants: five minutes until the process gave
+/// up, for everybody. The mutant makes a refusal look like an abort that the next attempt may cure.
+#[test]
+fn aborts_and_restarts_are_counted_as_the_settings_say() {
+    let settings = "[topics]\npartitions = 1\noutput_partitions = 1\n[retry]\ntransaction = [\"1ms\", \"1ms\"]\n\
+                    transaction_retries = 2\nworker = [\"1ms\", \"1ms\"]\nworker_restarts = 1\n";
+    let bench = Bench::new(shared(), "given-up", "", settings);
+    bench.produce(&into_one_partition(articles(0, 3)));
+    let mut running = bench.run_with(&[], &[("SAMESTORY_MUTANT", "retry-refused")]);
+    outputs(&bench, 3, &running);
+    alter(&bench, "unique", &[("max.message.bytes", "150000")]);
+    let mut records = into_one_partition(articles(3, 4));
+    let noise: String = noise(400_000).iter().map(|byte| char::from(b'a' + byte % 26)).collect();
+    let value = String::from_utf8(records[0].value.clone().unwrap()).unwrap();
+    records[0].value = Some(value.replacen('{', &format!("{{\"noise\":\"{noise}\","), 1).into_bytes());
+    bench.produce(&records);
+    assert_eq!(running.wait().code(), Some(1), "{}", running.log());
+    let printed = running.log();
+    let expected = "gave up after restarting the worker 2 times; the last cause: 3 aborts in a row";
+    assert!(printed.contains(expected), "{printed}");
+}
+
 /// An article whose headers fill a record, and what the stage makes of it in a few seconds.
 fn heavy_headers(name: &str, environment: &[(&str, &str)]) -> (usize, String) {
     let bench = Bench::new(shared(), name, "", "[topics]\npartitions = 1\n");

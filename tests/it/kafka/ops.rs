@@ -171,12 +171,15 @@ fn article_content_adds_no_series_and_counters_are_right() {
     assert_eq!(sum(&samples, "samestory_ready", ""), 1.0);
     // One age for each verdict; the dead letter has none.
     assert_eq!(sum(&samples, "samestory_verdict_age_seconds_count", ""), (INVENTED + 2) as f64);
-    // Every metric of the table is exported, except those that exist only during failures, and those of `samestory webhook run`.
+    // Every article got a fingerprint, and no other record. A batch that is retried counts twice.
+    assert!(sum(&samples, "samestory_fingerprints_total", "") >= (INVENTED + 2) as f64);
+    // Every metric of the table is exported, except those that exist only during failures, those of `samestory webhook run`, and
+    // those of `metrics.judged`.
     let found: BTreeMap<String, f64> = samples.into_iter().map(|(name, _, value)| (name, value)).collect();
     let sometimes = ["samestory_restore_progress_ratio", "samestory_state_events_total"];
-    let by_webhook = |name: &str| name.starts_with("samestory_webhook_");
-    for metric in
-        METRICS.iter().filter(|metric| !sometimes.contains(&metric.name) && !by_webhook(metric.name))
+    let elsewhere =
+        |name: &str| name.starts_with("samestory_webhook_") || name.starts_with("samestory_judged_");
+    for metric in METRICS.iter().filter(|metric| !sometimes.contains(&metric.name) && !elsewhere(metric.name))
     {
         let name = match metric.kind {
             Kind::Histogram(_) => format!("{}_count", metric.name),
@@ -184,6 +187,111 @@ fn article_content_adds_no_series_and_counters_are_right() {
         };
         assert!(found.contains_key(&name), "no {name} in a scrape");
     }
+    assert!(running.stop().success());
+}
+
+#[cfg(feature = "faults")]
+#[test]
+fn operations_of_the_state_are_timed_batch_by_batch() {
+    const ARTICLES: usize = 400;
+    let bench = Bench::new(shared(), "timed", "", "[topics]\npartitions = 1\n");
+    let mut running = bench.run_with(&[], &[("SAMESTORY_FLUSH_MS", "200")]);
+    let address = running.address();
+    // The first batch of a language finds no posting lists; those after it do.
+    for copy in 0..2 {
+        let articles: Vec<Record> = (0..ARTICLES / 2)
+            .map(|at| Record {
+                key: Some(format!("{copy}-{at}").into()),
+                ..article(&format!("a{at}"), "en", 60)
+            })
+            .collect();
+        bench.produce(&articles);
+        bench.wait_for(&["unique", "near"], articles.len() * (copy + 1), &running);
+    }
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let samples = scrape(&address);
+        let count = |operation: &str| {
+            let label = format!("operation=\"{operation}\"");
+            sum(&samples, "samestory_store_duration_seconds_count", &label)
+        };
+        let counts = ["read", "write", "flush"].map(count);
+        if counts.iter().all(|&count| count >= 1.0) {
+            // Fewer than articles: an operation is a batch.
+            assert!(counts[0] < ARTICLES as f64 && counts[1] < ARTICLES as f64, "{counts:?}");
+            assert!(sum(&samples, "samestory_fingerprints_total", "") >= ARTICLES as f64);
+            break;
+        }
+        assert!(Instant::now() < deadline, "{counts:?}: {}", running.log());
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert!(running.stop().success());
+}
+
+/// Waits until a series of `samestory_judged_…` has this value; `None` if it must be absent.
+fn wait_for_accuracy(running: &Running, address: &str, name: &str, expected: Option<f64>) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let samples = scrape(address);
+        let label = "judged=\"pairs\"";
+        let found = samples.iter().find(|(series, labels, _)| series == name && labels == label);
+        let found = found.map(|(_, _, value)| *value);
+        if found == expected {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{name} is {found:?}, not {expected:?}: {}", running.log());
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn accuracy_on_judged_articles_is_exported_and_follows_the_files() {
+    let mut bench = Bench::without_topics(shared(), "judged", "", "");
+    let (path, pairs) = (bench.dir.join("mine.ndjson"), bench.dir.join("mine.pairs.tsv"));
+    bench.write("", &format!("[metrics]\njudged = {path:?}\n"));
+    assert!(bench.samestory(&["topics", "--create"]).0.success());
+    let (status, printed) = bench.samestory(&["run"]);
+    assert_eq!(status.code(), Some(2), "{printed}");
+    assert!(printed.contains("metrics.judged = ") && printed.contains("mine.ndjson"), "{printed}");
+
+    let line = |id: &str, text: &str| {
+        let words: Vec<String> = (0..80).map(|at| format!("{text}w{at}")).collect();
+        format!("{}\n", json!({"id": id, "lang": "en", "body": words.join(" ")}))
+    };
+    std::fs::write(&path, line("a", "same") + &line("b", "same") + &line("c", "other")).unwrap();
+    std::fs::write(&pairs, "id1\tid2\tlabel\na\tb\tsame\na\tc\tdifferent\n").unwrap();
+    let mut running = bench.run(&[]);
+    let address = running.address();
+    wait_for_accuracy(&running, &address, "samestory_judged_recall_ratio", Some(1.0));
+    wait_for_accuracy(&running, &address, "samestory_judged_precision_ratio", Some(1.0));
+    wait_for_accuracy(&running, &address, "samestory_judged_labels", Some(2.0));
+    // Somebody adds a pair that samestory misses.
+    std::fs::write(&pairs, "id1\tid2\tlabel\na\tb\tsame\na\tc\tdifferent\nb\tc\tsame\n").unwrap();
+    wait_for_accuracy(&running, &address, "samestory_judged_recall_ratio", Some(0.5));
+    wait_for_accuracy(&running, &address, "samestory_judged_precision_ratio", Some(1.0));
+    std::fs::remove_file(&path).unwrap();
+    wait_for_accuracy(&running, &address, "samestory_judged_recall_ratio", None);
+    assert!(running.log().contains("accuracy not measured: metrics.judged"), "{}", running.log());
+    // The judged articles are apart from the bus, and their file is no condition of its work.
+    bench.produce(&[article("a", "en", 60)]);
+    bench.wait_for(&["unique"], 1, &running);
+    assert_eq!(sum(&scrape(&address), "samestory_articles_total", ""), 1.0);
+    assert!(running.stop().success());
+}
+
+// The pause was a constant of half a second.
+#[test]
+fn an_absent_broker_is_asked_again_after_the_pause_of_the_settings() {
+    let broker = breakable();
+    let bench = Bench::new(&broker, "patient", "", "[retry]\nbroker = [\"15s\", \"15s\"]\n");
+    broker.kill();
+    let mut running = bench.run(&[]);
+    let address = running.address();
+    running.wait_for_log("broker unreachable, retrying");
+    let unreachable = Instant::now();
+    broker.restart();
+    wait_until_ready(&running, &address);
+    assert!(unreachable.elapsed() > Duration::from_secs(14), "{:?}", unreachable.elapsed());
     assert!(running.stop().success());
 }
 

@@ -64,7 +64,7 @@ fn a_store_that_cannot_open_files_is_retried_and_finally_given_up() {
     let few = [
         ("SAMESTORY_FLUSH_MS", "300"),
         ("SAMESTORY_WRITE_BUFFER", "65536"),
-        ("SAMESTORY_STORE_ATTEMPTS", "3"),
+        ("SAMESTORY__RETRY__STORE_RETRIES", "3"),
     ];
     let mut running = bench.run_with(&[], &few);
     // Judge a batch first: new connections to the broker could not be opened later either.
@@ -75,7 +75,7 @@ fn a_store_that_cannot_open_files_is_retried_and_finally_given_up() {
     assert_eq!(running.wait().code(), Some(1), "{}", running.log());
     let printed = running.log();
     assert!(
-        printed.contains("giving up, the process exits") && printed.contains("times in a row"),
+        printed.contains("giving up, the process exits") && printed.contains("failed 4 times in a row"),
         "{printed}"
     );
     let running = bench.run(&[]);

@@ -39,7 +39,8 @@ pub use record::{
 #[cfg(feature = "rocksdb")]
 pub use rocksdb::{
     BlockReads, Budget, Inspection, LanguageInspection, ReadLease, Rebanded, Registration, Rocks,
-    RocksOptions, RocksReader, Snapshot, StoreRegistry, Watch, check_room, destroy,
+    RocksOptions, RocksReader, Snapshot, StoreObserver, StoreOperation, StoreRegistry, Watch, check_room,
+    destroy,
 };
 pub use scheme::{IndexScheme, IndexSchemes, PostingKind, SimHashBands};
 pub use write_set::change::Change;

@@ -16,7 +16,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerGroupMetadata};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 
-use crate::config::{Bus, Mode};
+use crate::config::{Backoff, Bus, Mode};
 use crate::formats::GenerationEnd;
 use crate::stop::{Poll, Polled, Stop};
 use samestory_engine::model::{Position, TopicId};
@@ -544,8 +544,8 @@ impl Ending<'_> {
 
     /// Repeats a request until it succeeds, fails for good, or the deadline passes.
     fn retry<T>(&mut self, mut ask: impl FnMut(&mut Self) -> Result<T, LookError>) -> Result<T, EndError> {
-        let pause = Duration::from_millis(200);
-        let poll = Poll { stop: Some(self.stop), pause, longest: pause, deadline: Some(self.deadline) };
+        let backoff = Backoff::every(Duration::from_millis(200));
+        let poll = Poll { stop: Some(self.stop), backoff, deadline: Some(self.deadline) };
         let mut unanswered = None;
         let answer = poll.ask(|| match ask(self) {
             Ok(answer) => Ok(Polled::Final(answer)),

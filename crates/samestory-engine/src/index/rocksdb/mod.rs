@@ -12,6 +12,7 @@ mod existing;
 #[cfg(test)]
 mod full_tests;
 mod maintenance;
+mod observe;
 mod open;
 mod postings;
 mod read;
@@ -46,6 +47,7 @@ use super::{Attestor, Durability, Opening, Proven, Store, StoreError};
 pub use budget::Budget;
 pub use cache::blocks::BlockReads;
 pub use maintenance::upkeep::{Inspection, LanguageInspection};
+pub use observe::{StoreObserver, StoreOperation};
 pub use open::{RocksOptions, destroy};
 pub use postings::upkeep::{Rebanded, Watch};
 pub use registry::{ReadLease, Registration, StoreRegistry};
@@ -258,9 +260,12 @@ impl Store for Rocks {
 
     fn write(&mut self, write_set: WriteSet, proven: Proven) -> Result<(), StoreError> {
         match self.broken {
-            None => self
-                .write_unbroken(write_set, proven.changelog_next)
-                .map_err(|error| self.broken.insert(error).clone()),
+            None => {
+                let reader = self.reader.clone();
+                let write = || self.write_unbroken(write_set, proven.changelog_next);
+                let written = reader.0.timed(StoreOperation::Write, write);
+                written.map_err(|error| self.broken.insert(error).clone())
+            }
             Some(ref error) => Err(error.clone()),
         }
     }
@@ -270,7 +275,7 @@ impl Store for Rocks {
         if self.opened().options.without_atomic_flush {
             return self.opened().flush_one_by_one();
         }
-        self.opened().flush()
+        self.opened().timed(StoreOperation::Flush, || self.opened().flush())
     }
 }
 

@@ -15,6 +15,7 @@ use rocksdb::{
 
 use super::budget::Budget;
 use super::cache::documents::{DocumentCache, ENTRY_BYTES};
+use super::observe::StoreObserver;
 use super::{Opened, failure};
 use crate::index::format::key;
 use crate::index::format::key::Family;
@@ -41,6 +42,8 @@ pub struct RocksOptions {
     /// Fills the store without postings; [`super::Rocks::refill`] sets it.
     #[doc(hidden)]
     pub unposted: bool,
+    /// Receives the duration of every operation.
+    pub observer: Option<StoreObserver>,
     /// Memtable size of a column family, in bytes.
     pub write_buffer: usize,
     /// Maximum number of open files, within the limit of the process.
@@ -64,6 +67,7 @@ impl RocksOptions {
             most_rebuilt_at_open: u64::MAX,
             budget,
             unposted: false,
+            observer: None,
             write_buffer: 48 << 20,
             open_files: 512,
             #[cfg(feature = "faults")]

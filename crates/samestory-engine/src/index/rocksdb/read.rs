@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use rocksdb::{BoundColumnFamily, ReadOptions};
 
-use super::{Opened, RocksReader};
+use super::{Opened, RocksReader, StoreOperation};
 use crate::index::StoreError;
 use crate::index::format::key;
 use crate::index::format::key::Family;
@@ -88,7 +88,8 @@ impl View for RocksReader {
             return Ok(found);
         }
         let absent: Vec<DocumentNumber> = missing.iter().map(|&at| numbers[at]).collect();
-        for (&at, document) in missing.iter().zip(self.read_documents(language, &absent)?) {
+        let read = self.0.timed(StoreOperation::Read, || self.read_documents(language, &absent))?;
+        for (&at, document) in missing.iter().zip(read) {
             found[at] = document;
         }
         let read = missing.iter().filter_map(|&at| found[at].clone());
@@ -119,7 +120,10 @@ impl View for RocksReader {
         cap: usize,
     ) -> Result<PostingLists, StoreError> {
         match self.0.posting_tables.of(language) {
-            Some(table) => table.posting_lists(&self.0, language, keys, cap),
+            Some(table) => {
+                let lists = || table.posting_lists(&self.0, language, keys, cap);
+                self.0.timed(StoreOperation::Read, lists)
+            }
             None => Ok(PostingLists::empty(keys.len())),
         }
     }
@@ -130,7 +134,11 @@ impl View for RocksReader {
         // More documents than the cache holds would evict each other.
         numbers.truncate(self.0.document_cache.room());
         let version = self.0.document_cache.missing(language, &mut numbers);
-        let read = both_halves(&numbers, READ, |numbers| self.read_documents(language, numbers))?;
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let read = || both_halves(&numbers, READ, |numbers| self.read_documents(language, numbers));
+        let read = self.0.timed(StoreOperation::Read, read)?;
         let read = read.into_iter().flatten();
         self.0.document_cache.keep(language, read.map(|document| (document.number, document)), version);
         Ok(())
