@@ -50,7 +50,7 @@ mod tests {
     use super::super::Rocks;
     use super::super::maintenance::upkeep::tests::{document, empty_store};
     use super::*;
-    use crate::index::read::rows::Rows;
+    use crate::index::View;
     use crate::index::{Change, RocksOptions, Store};
     use crate::model::Lang;
 
