@@ -184,6 +184,7 @@ fn pair(
 /// A document as if it arrived now.
 pub(super) fn prepared(document: Document) -> Prepared {
     Prepared {
+        content_kind: document.content_kind(),
         id: document.id,
         language: document.language,
         reported_language: document.language,
