@@ -15,7 +15,7 @@ use samestory_engine::model::{
     ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Lang, LanguageSource, Position,
     VerdictKind,
 };
-use samestory_engine::model::{RawArticle, Verdict};
+use samestory_engine::model::{ContentKind, RawArticle, Verdict};
 
 use crate::harness::Row;
 use crate::texts::Set;
@@ -62,6 +62,7 @@ fn tagged(article: &RawArticle) -> Verdict {
         language: Lang::UND,
         language_source: LanguageSource::Declared,
         declared_language: None,
+        content_kind: ContentKind::Ordinary,
         related: Vec::new(),
         evidence: Vec::new(),
         flags: Vec::new(),

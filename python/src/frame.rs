@@ -194,7 +194,7 @@ fn judge(
                         let numbered: Vec<_> = (first..).zip(chunk).collect();
                         first += numbered.len();
                         parallel::map(&numbered, |(row, (text, title))| {
-                            Some(prepare(preparer, *row, text.as_ref()?, title.as_ref()))
+                            Some(prepare(&preparer, *row, text.as_ref()?, title.as_ref()))
                         })
                     });
                     let failed = rows.is_err();
@@ -224,7 +224,7 @@ fn judge(
     })
 }
 
-fn prepare(preparer: Preparer, row: usize, text: &str, title: Option<&String>) -> Result<Prepared, String> {
+fn prepare(preparer: &Preparer, row: usize, text: &str, title: Option<&String>) -> Result<Prepared, String> {
     let article = RawArticle {
         id: ArticleId::new(&row.to_string()).map_err(|error| error.to_string())?,
         body: text.to_owned(),

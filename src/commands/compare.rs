@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use samestory::compat::tlsh::{self, Band, TlshError};
 use samestory::config::Config;
+use samestory_engine::ContentKind;
 use samestory_engine::engine::compare::{Comparison, Relation};
 use samestory_engine::fingerprint::{config_hash, of_text};
 use samestory_engine::text::language;
@@ -52,6 +53,7 @@ struct ComparedPair<'a> {
     language: &'static Language,
     /// True if their homes differ; such articles are never compared.
     different_homes: bool,
+    content_kinds: [ContentKind; 2],
     config: u32,
 }
 
@@ -62,13 +64,15 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let (a, b) = (args.text.read(&args.a, config)?, args.text.read(&args.b, config)?);
     let hash = config_hash(&config.text);
     let language = language::row(b.text.language.home);
-    let mut pair =
-        config.language(language.lang).compare_alone(&of_text(&a.text, hash), &of_text(&b.text, hash));
+    let (old, new) = (of_text(&a.text, hash), of_text(&b.text, hash));
+    let mut pair = config.language(language.lang).compare_alone(&old, &new);
+    let content_kinds = [a.text.content_kind(old.tokens), b.text.content_kind(new.tokens)];
     let different_homes = a.text.language.home != b.text.language.home;
     if different_homes {
         pair.relation = Relation::Different;
     }
-    let compared = ComparedPair { a: &a, b: &b, pair, language, different_homes, config: hash };
+    let compared =
+        ComparedPair { a: &a, b: &b, pair, language, different_homes, content_kinds, config: hash };
     let passages = common_passages(&a.plain, &b.plain, language);
     let mut out = samestory::terminal::stdout();
     match args.format {
@@ -118,6 +122,7 @@ fn as_json(compared: &ComparedPair<'_>, passages: &[Passage]) -> Value {
         "simhash_distance": pair.distance,
         "tlsh": tlsh,
         "languages": { "a": compared.a.text.language.lang, "b": compared.b.text.language.lang },
+        "content_kinds": { "a": compared.content_kinds[0], "b": compared.content_kinds[1] },
         "config": format!("{:08x}", compared.config),
         "passages": passages.iter().map(|passage| json!({
             "a": [passage.a.start, passage.a.end],

@@ -302,7 +302,7 @@ fn judge(
     progress: &mut RunProgress,
 ) -> Result<Summary, Failure> {
     let engine = Engine::new(config.engine.clone());
-    Ok(files::run(job, &engine, Preparer::new(config.text), state, report, progress)?)
+    Ok(files::run(job, &engine, Preparer::new(config.text.clone()), state, report, progress)?)
 }
 
 fn job(args: &Args, config: &Config) -> Result<Job, Failure> {
@@ -379,8 +379,12 @@ fn open(_directory: &Path, _config: &Config) -> Result<Memory, Failure> {
 
 #[cfg(feature = "rocksdb")]
 fn open(directory: &Path, config: &Config) -> Result<samestory_engine::index::Rocks, Failure> {
-    use samestory_engine::index::{Budget, Rocks, RocksOptions};
+    use samestory_engine::fingerprint::config_hash;
+    use samestory_engine::index::{Budget, Rocks, RocksOptions, View};
     let options =
         RocksOptions::new(config.postings.clone(), Durability::OwnWal, Budget::new(config.store_memory));
-    Ok(Rocks::open(directory, &options).map_err(files::FileRunError::from)?)
+    let state = Rocks::open(directory, &options).map_err(files::FileRunError::from)?;
+    let place = directory.display().to_string();
+    state.accepts_fingerprints(config_hash(&config.text), &place).map_err(files::FileRunError::from)?;
+    Ok(state)
 }

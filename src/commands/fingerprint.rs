@@ -8,7 +8,7 @@ use samestory::compat;
 use samestory::config::Config;
 use samestory_engine::engine::compare::Rules;
 use samestory_engine::fingerprint::{Fingerprint, config_hash, of_text};
-use samestory_engine::text::language::Chosen;
+use samestory_engine::text::Text;
 use serde_json::{Value, json};
 
 use super::input::TextArgs;
@@ -37,13 +37,14 @@ pub(super) fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut out = samestory::terminal::stdout();
     match args.format {
         AnswerFormat::Json => {
-            writeln!(out, "{:#}", as_json(&print, &input.text.language, &input.plain))?;
+            writeln!(out, "{:#}", as_json(&print, &input.text, &input.plain))?;
         }
         AnswerFormat::Table => {
             let language = &input.text.language;
             let rows = [
                 ("text", input.name),
                 ("language", format!("{} ({})", language.lang, language.source.as_str())),
+                ("content", input.text.content_kind(print.tokens).as_str().to_owned()),
                 ("tokens", print.tokens.to_string()),
                 ("shingles", format!("{} distinct", print.shingles)),
                 ("content hash", format!("{:032x}", print.content)),
@@ -84,10 +85,11 @@ fn hex(values: &[u16]) -> String {
     values.iter().map(|value| format!("{value:04x}")).collect::<Vec<_>>().join(" ")
 }
 
-fn as_json(print: &Fingerprint, language: &Chosen, plain: &str) -> Value {
+fn as_json(print: &Fingerprint, text: &Text, plain: &str) -> Value {
     json!({
-        "language": language.lang,
-        "language_source": language.source,
+        "language": text.language.lang,
+        "language_source": text.language.source,
+        "content_kind": text.content_kind(print.tokens),
         "tokens": print.tokens,
         "shingles": print.shingles,
         "content_hash": format!("{:032x}", print.content),

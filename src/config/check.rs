@@ -1,15 +1,18 @@
 //! Checks of single values: each takes a key and a value as written, and returns the usable value or a [`ConfigError`] that
 //! names the key, the value and the fix. [`language_settings`] applies them to `[match]` and `[languages.<code>]`.
 
+use std::sync::Arc;
+
 use samestory_engine::engine::compare::Rules;
 use samestory_engine::engine::compare::evidence::{Measure, Weights};
 use samestory_engine::engine::{Algorithm, LanguageSettings};
 use samestory_engine::index::Retention;
+use samestory_engine::{Shingling, ShinglingError, Tokenizer};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
 
-use super::{ConfigError, MatchSettings, invalid};
+use super::{ConfigError, MatchSettings, ShingleSettings, invalid};
 
 /// The settings of one table; an absent key is inherited from `base`, or from the defaults.
 pub(super) fn language_settings(
@@ -61,6 +64,48 @@ pub(super) fn language_settings(
         cluster_threshold,
         retention,
     })
+}
+
+/// How a table wants texts to be cut.
+pub(super) fn shingling(table: &str, written: &ShingleSettings) -> Result<Shingling, ConfigError> {
+    let (shingling, written) = match written {
+        ShingleSettings::Words(run) => (Shingling::words(*run), format!("words = {run}")),
+        ShingleSettings::Characters(run) => (Shingling::characters(*run), format!("characters = {run}")),
+        ShingleSettings::Tokenizer(name) => {
+            (Shingling::named_with(name, jieba()), format!("tokenizer = {name:?}"))
+        }
+    };
+    let refused = |error: ShinglingError| {
+        invalid(&format!("{table}.shingle"), format!("{{ {written} }}"), error.to_string())
+    };
+    shingling.map_err(refused)
+}
+
+/// Chinese words by dictionary, in builds that have the dictionary.
+#[cfg(not(feature = "jieba"))]
+fn jieba() -> Option<Arc<dyn Tokenizer>> {
+    None
+}
+
+/// Chinese words by dictionary.
+#[cfg(feature = "jieba")]
+fn jieba() -> Option<Arc<dyn Tokenizer>> {
+    use samestory_compat::txtfp::{CjkTokenizer, Tokenizer as Original};
+
+    #[derive(Debug)]
+    struct Jieba(CjkTokenizer);
+
+    impl Tokenizer for Jieba {
+        fn name(&self) -> std::borrow::Cow<'_, str> {
+            self.0.name()
+        }
+
+        fn for_each_token(&self, text: &str, visit: &mut dyn FnMut(&str)) {
+            self.0.for_each_token(text, visit);
+        }
+    }
+
+    Some(Arc::new(Jieba(CjkTokenizer { hmm: false })))
 }
 
 fn rules(table: &str, own: &MatchSettings, base: Rules) -> Result<Rules, ConfigError> {

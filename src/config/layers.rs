@@ -192,8 +192,11 @@ fn value(path: &[String], text: &str) -> Value {
 fn merge_tables(below: &mut Table, above: Table) {
     for (key, value) in above {
         match (below.get_mut(&key), value) {
-            // `{ env = … }` replaces `{ file = … }`: merging the two would give a secret two sources.
-            (Some(Value::Table(below)), Value::Table(above)) if !is_secret_source(&above) => {
+            // `{ env = … }` replaces `{ file = … }`: merging the two would give a secret two sources. Nor does a language have
+            // shingles of words and of characters.
+            (Some(Value::Table(below)), Value::Table(above))
+                if !is_secret_source(&above) && key != "shingle" =>
+            {
                 merge_tables(below, above);
             }
             (_, value) => {
@@ -293,6 +296,18 @@ mod tests {
         ] {
             assert_eq!(shown.contains(part), part != "rows", "{part}: {shown}");
         }
+    }
+
+    // Merged, the two tables were one with two keys, which is refused.
+    #[test]
+    fn shingles_replace_those_of_an_earlier_source() {
+        use crate::config::ShingleSettings;
+
+        let file = "[languages.en]\nshingle = { characters = 5 }\nretention = \"30d\"";
+        let settings = merged(file, &[], &["languages.en.shingle={words=4}"]).unwrap().settings().unwrap();
+        let english = &settings.languages["en"];
+        assert!(matches!(english.shingle, Some(ShingleSettings::Words(4))), "{english:?}");
+        assert_eq!(english.retention.as_deref(), Some("30d"));
     }
 
     #[test]

@@ -30,7 +30,7 @@ use samestory_engine::model::{Fraction, Lang};
 use samestory_engine::text::{Options, language};
 use samestory_engine::{BandChoice, Options as EngineOptions};
 
-use check::{choice, duration, language_settings};
+use check::{choice, duration, language_settings, shingling};
 
 #[cfg(all(test, feature = "kafka"))]
 pub(crate) use bus::ALIASES;
@@ -45,8 +45,8 @@ pub use webhook::{DeadLetterTarget, Webhook, WebhookEvent, WebhookFormat, Webhoo
 pub use written::{
     BatchSettings, ClusterSettings, EnvelopeSettings, HttpSettings, InputSettings, LshSettings,
     MatchSettings, MetricsSettings, OutputSettings, Paths, PlacementSettings, Property, RegistrySettings,
-    RetrySettings, ReviewSettings, SecretSource, Settings, StageSettings, StoreSettings, TextSettings,
-    TopicSettings, WebhookSettings,
+    RetrySettings, ReviewSettings, SecretSource, Settings, ShingleSettings, StageSettings, StoreSettings,
+    TextSettings, TopicSettings, WebhookSettings,
 };
 
 /// With less memory, a store would do little but freeze postings and flush memtables.
@@ -88,7 +88,7 @@ pub struct Config {
 impl Config {
     /// Everything that a verdict depends on, for the engine.
     pub fn options(&self) -> EngineOptions {
-        EngineOptions::with_schemes(self.text, self.engine.clone(), self.postings.clone())
+        EngineOptions::with_schemes(self.text.clone(), self.engine.clone(), self.postings.clone())
     }
 
     /// The rules of a language.
@@ -154,7 +154,7 @@ impl TryFrom<Settings> for Config {
         let defaults = Options::default();
         let written = &settings.text;
         let max_bytes = written.max_bytes.unwrap_or(defaults.max_bytes);
-        let text = Options {
+        let mut text = Options {
             max_raw_bytes: written.max_raw_bytes.unwrap_or(defaults.max_raw_bytes.max(max_bytes)),
             max_bytes,
             skeleton: written.skeleton.unwrap_or(defaults.skeleton),
@@ -162,6 +162,7 @@ impl TryFrom<Settings> for Config {
             fold_serbian: written.fold_serbian.unwrap_or(defaults.fold_serbian),
             fold_han: written.fold_han.unwrap_or(defaults.fold_han),
             trust: choice("language.trust", settings.language.trust.as_deref(), defaults.trust)?,
+            ..defaults
         };
         if text.max_bytes == 0 {
             return Err(invalid("text.max_bytes", 0, "use a number of bytes, at least 1"));
@@ -172,6 +173,9 @@ impl TryFrom<Settings> for Config {
         }
         let mut warnings = Vec::new();
         let default = language_settings("match", &settings.matching, None, &mut warnings)?;
+        if let Some(shingle) = &settings.matching.shingle {
+            text.shinglings.set_all(&shingling("match", shingle)?);
+        }
         let mut engine = EngineSettings { default, ..EngineSettings::default() };
         let mut written = BTreeMap::new();
         for (code, own) in &settings.languages {
@@ -182,6 +186,9 @@ impl TryFrom<Settings> for Config {
             if let Some(other) = written.insert(home, code) {
                 let why = format!("{code} and {other} share the home of {home}: write one table for both");
                 return Err(ConfigError::Rejected { origin: table, why });
+            }
+            if let Some(shingle) = &own.shingle {
+                text.shinglings.set(known, shingling(&table, shingle)?);
             }
             let base = engine.languages.get(&home).unwrap_or(&default);
             let own = language_settings(&table, own, Some(base), &mut warnings)?;
@@ -217,7 +224,7 @@ impl TryFrom<Settings> for Config {
         engine.evidence = settings.output.evidence.unwrap_or(engine.evidence);
         let bands = bands(&settings.lsh)?;
         let banding = bands.for_threshold(default.rules.threshold)?;
-        let options = EngineOptions::new(text, engine, bands)?;
+        let options = EngineOptions::new(text.clone(), engine, bands)?;
         let fields = fields(&settings.input)?;
         let owner = match settings.input.owner.as_deref() {
             None => Owner::default(),
@@ -377,7 +384,7 @@ mod tests {
         let settings: Settings = toml::from_str(&all).unwrap();
         let config = Config::try_from(settings.without_secrets()).unwrap();
         assert!(config.engine.review.is_some() && config.engine.publish_from.is_some());
-        assert_eq!(config.engine.languages.len(), 2);
+        assert_eq!(config.engine.languages.len(), 3);
         assert_ne!(config.fields, Fields::default());
     }
 
@@ -449,6 +456,77 @@ mod tests {
             assert_eq!(hash(old), hash(new), "{old}");
             assert_ne!(hash(old), hash(""), "{old}");
         }
+    }
+
+    #[test]
+    fn the_shingles_of_a_language_are_words_characters_or_those_of_a_tokeniser() {
+        let shingling = |text: &str, code: &str| {
+            let home = language::find(code).unwrap().home();
+            config(text).unwrap().text.shinglings.of(home).map(|own| own.to_string())
+        };
+        let own = "[match.shingle]\ncharacters = 5\n[languages.da]\nshingle = { words = 2 }\n[languages.fr]\nshingle = { words = 3 }\n\
+                   [languages.hi]\nshingle = { tokenizer = \"shingle-k=4/grapheme-uax29\" }";
+        for (code, expected) in [
+            ("en", Some("shingle-k=5/characters")),
+            ("und", Some("shingle-k=5/characters")),
+            ("no", Some("shingle-k=2/words")),
+            ("hi", Some("shingle-k=4/\"grapheme-uax29\"")),
+            // As the language table cuts them.
+            ("fr", None),
+            ("ja", None),
+        ] {
+            assert_eq!(shingling(own, code).as_deref(), expected, "{code}");
+        }
+    }
+
+    // Fingerprints of two segmentations cannot be compared, and nothing but the hash tells them apart.
+    #[test]
+    fn another_segmentation_changes_both_hashes_and_the_usual_one_neither() {
+        let hashes = |text: &str| {
+            let config = config(text).unwrap();
+            (config.engine.config, samestory_engine::fingerprint::config_hash(&config.text))
+        };
+        let usual = hashes("");
+        // A table of its own is part of the verdicts' hash, even an empty one.
+        assert_eq!(hashes("[languages.en]\nshingle = { words = 3 }"), hashes("[languages.en]"));
+        assert_eq!(hashes("[languages.ja]\nshingle = { characters = 5 }"), hashes("[languages.ja]"));
+        assert_eq!(hashes("[languages.en]\nshingle = { words = 3 }").1, usual.1);
+        let mut seen = vec![usual];
+        for own in [
+            "[languages.en]\nshingle = { characters = 5 }",
+            "[languages.en]\nshingle = { characters = 6 }",
+            "[languages.fr]\nshingle = { characters = 5 }",
+            "[languages.en]\nshingle = { tokenizer = \"word-uax29\" }",
+            "[match]\nshingle = { characters = 5 }",
+        ] {
+            let found = hashes(own);
+            assert!(seen.iter().all(|(all, text)| *all != found.0 && *text != found.1), "{own}");
+            seen.push(found);
+        }
+    }
+
+    #[test]
+    fn a_segmentation_that_is_not_in_this_build_is_refused_by_name() {
+        assert_eq!(
+            refusal("[languages.en]\nshingle = { characters = 0 }"),
+            "languages.en.shingle = { characters = 0 }: 0 tokens per shingle; use 1 to 64"
+        );
+        let unknown = refusal("[match]\nshingle = { tokenizer = \"words\" }");
+        assert!(unknown.starts_with("match.shingle = { tokenizer = \"words\" }: "), "{unknown}");
+        assert!(unknown.contains("word-uax29") && unknown.contains("grapheme-uax29"), "{unknown}");
+        let jieba = "[languages.zh]\nshingle = { tokenizer = \"shingle-k=2/cjk-jieba\" }";
+        if cfg!(feature = "jieba") {
+            let chinese = language::find("zh").unwrap().lang;
+            assert!(config(jieba).unwrap().text.shinglings.of(chinese).is_some());
+        } else {
+            let refused = refusal(jieba);
+            assert!(
+                refused.contains("languages.zh.shingle") && refused.contains("feature jieba"),
+                "{refused}"
+            );
+        }
+        let both = toml::from_str::<Settings>("[match]\nshingle = { words = 3, characters = 5 }");
+        assert!(both.is_err());
     }
 
     #[test]

@@ -185,6 +185,20 @@ pub struct MatchSettings {
     pub cluster_threshold: Option<f64>,
     /// How long an article is remembered after it was last seen, or `forever`.
     pub retention: Option<String>,
+    /// How texts are cut into shingles, in place of the language table.
+    pub shingle: Option<ShingleSettings>,
+}
+
+/// `shingle`: one of these keys.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ShingleSettings {
+    /// Words per shingle.
+    Words(usize),
+    /// Letters and digits per shingle.
+    Characters(usize),
+    /// A tokeniser by name.
+    Tokenizer(String),
 }
 
 /// `[lsh]`

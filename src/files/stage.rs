@@ -143,9 +143,10 @@ impl Stage {
         for _ in 0..threads.get() {
             let (to_worker, chunks) = sync_channel::<Chunk>(AHEAD);
             let (results, from_worker) = sync_channel::<PreparedChunk>(AHEAD);
+            let preparer = preparer.clone();
             scope.spawn(move || {
                 for chunk in chunks {
-                    if results.send(prepare(chunk, reading, preparer)).is_err() {
+                    if results.send(prepare(chunk, reading, &preparer)).is_err() {
                         return;
                     }
                 }
@@ -310,7 +311,7 @@ pub fn each_record(
     Ok(())
 }
 
-fn prepare(chunk: Chunk, reading: &InputSpec, preparer: Preparer) -> PreparedChunk {
+fn prepare(chunk: Chunk, reading: &InputSpec, preparer: &Preparer) -> PreparedChunk {
     let name = reading.sources[chunk.source].name();
     let file = BoundedStr::new(&name);
     let items = chunk.records.into_iter().map(|record| {

@@ -98,6 +98,14 @@ fn kind(path: &[&str]) -> Value {
         () if accepts("true") => json!({"type": "boolean"}),
         // A table of its own, such as the weights.
         () if accepts("{ prior = 0.5 }") => json!({"type": "object"}),
+        () if accepts("{ words = 3 }") => {
+            let of = |name: &str, kind: &str| {
+                let mut one = closed(Map::from_iter([(name.to_owned(), json!({"type": kind}))]));
+                one["required"] = json!([name]);
+                one
+            };
+            json!({"anyOf": [of("words", "integer"), of("characters", "integer"), of("tokenizer", "string")]})
+        }
         () => panic!("{path:?} accepts nothing"),
     }
 }

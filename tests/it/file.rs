@@ -98,6 +98,7 @@ fn the_envelope_has_these_fields_in_this_order_and_the_article_verbatim() {
         "language",
         "language_source",
         "declared_language",
+        "content_kind",
         "related",
         "flags",
         "config",

@@ -111,7 +111,7 @@ fn texts_without_tokens_have_the_length_of_the_layout_table() {
 #[test]
 fn settings_that_change_the_text_change_the_config_hash() {
     let plain = Options::default();
-    let skeleton = Options { skeleton: true, ..plain };
+    let skeleton = Options { skeleton: true, ..plain.clone() };
     assert_ne!(config_hash(&plain), config_hash(&skeleton));
     // A limit refuses texts but changes none.
     assert_eq!(config_hash(&plain), config_hash(&Options { max_bytes: 10, ..plain }));

@@ -15,7 +15,11 @@ use samestory_engine::text::{Options, Oversized, Text, TooLarge, prepare};
 use crate::growth::assert_linear;
 
 /// Limits that admit everything here.
-const AMPLE: Options = Options { max_raw_bytes: 64 << 20, max_bytes: 64 << 20, ..Options::DEFAULT };
+const AMPLE: Options = {
+    let mut ample = Options::DEFAULT;
+    (ample.max_raw_bytes, ample.max_bytes) = (64 << 20, 64 << 20);
+    ample
+};
 
 fn text(body: &str) -> Text {
     prepare(body, None, None, &AMPLE).unwrap()

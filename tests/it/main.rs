@@ -73,6 +73,8 @@ mod laws;
 // State in RocksDB: equal to state in memory, through crashes, damage and changed settings.
 #[cfg(feature = "rocksdb")]
 mod laws_rocks;
+// Shingles cut otherwise than the language table says, and the kind of content, through every way in.
+mod segmentation;
 // README's first screen: what it shows is what its commands print.
 mod readme;
 // State: applying, overlaying, restoring and encoding it, over random histories.

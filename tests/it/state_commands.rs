@@ -387,6 +387,8 @@ fn a_state_in_use_is_refused_by_every_command() {
     let mut first = Command::new(env!("CARGO_BIN_EXE_samestory"))
         .args(["file", "-", "--state", "state", "--output", "held.ndjson"])
         .current_dir(folder.path())
+        // The settings that the state was built with: others are refused.
+        .env("SAMESTORY__LANGUAGE__TRUST", "declared")
         .stdin(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()

@@ -17,12 +17,12 @@ use crate::engine::{
 use crate::error::Error;
 use crate::fingerprint;
 #[cfg(feature = "rocksdb")]
-use crate::index::{Budget, Rocks, RocksOptions};
+use crate::index::{Budget, Rocks, RocksOptions, View};
 use crate::index::{Document, Durability, Memory, Store, StoreError, WriteSet};
 use crate::model::Lang;
 use crate::model::{
-    ArticleId, BoundedStr, DeadLetter, DeadLetterReason, Fraction, MatchType, Position, RawArticle, Verdict,
-    VerdictKind,
+    ArticleId, BoundedStr, ContentKind, DeadLetter, DeadLetterReason, Fraction, MatchType, Position,
+    RawArticle, Verdict, VerdictKind,
 };
 use crate::options::Options;
 use crate::parallel;
@@ -71,6 +71,8 @@ pub struct Answer {
     pub containment: Fraction,
     /// Probability that a person would agree.
     pub confidence: Fraction,
+    /// What kind of content the text is.
+    pub content_kind: ContentKind,
 }
 
 /// An indexed article that resembles another.
@@ -107,6 +109,8 @@ impl Deduplicator<Rocks> {
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Deduplicator<Rocks>, Error> {
         let store = RocksOptions::new(options.schemes.clone(), Durability::OwnWal, Budget::default());
         let store = Rocks::open(directory.as_ref(), &store)?;
+        let config = fingerprint::config_hash(&options.text);
+        store.accepts_fingerprints(config, &directory.as_ref().display().to_string())?;
         Ok(Deduplicator::with_store(options, store))
     }
 }
@@ -132,7 +136,7 @@ impl<S: Store> Deduplicator<S> {
         articles: impl IntoIterator<Item = Article>,
     ) -> Vec<Result<Verdict, Error>> {
         let raw: Vec<Result<RawArticle, Error>> = articles.into_iter().map(Article::into_raw).collect();
-        let (preparer, position) = (self.preparer, self.position());
+        let (preparer, position) = (&self.preparer, self.position());
         let prepared = parallel::map(&raw, |one| match one {
             Ok(raw) => preparer.prepare(raw, &position).map_err(rejected),
             Err(error) => Err(error.clone()),
@@ -189,7 +193,8 @@ impl<S: Store> Deduplicator<S> {
     /// # Errors
     /// As [`Deduplicator::insert`].
     pub fn check(&self, text: impl Into<String>) -> Result<Answer, Error> {
-        let judged: Judged = self.judge(&self.prepare_text(text.into())?)?;
+        let prepared = self.prepare_text(text.into())?;
+        let judged: Judged = self.judge(&prepared)?;
         Ok(Answer {
             kind: judged.verdict,
             match_type: judged.match_type,
@@ -197,6 +202,7 @@ impl<S: Store> Deduplicator<S> {
             similarity: judged.similarity,
             containment: judged.containment,
             confidence: judged.confidence,
+            content_kind: prepared.content_kind,
         })
     }
 
@@ -368,9 +374,9 @@ impl<S: Store> Deduplicator<S> {
         &self.engine
     }
 
-    /// Makes fingerprints; it is a small value for other threads to copy.
+    /// Makes fingerprints; it is a small value for other threads to clone.
     pub fn preparer(&self) -> Preparer {
-        self.preparer
+        self.preparer.clone()
     }
 
     /// The index.

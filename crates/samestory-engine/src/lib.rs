@@ -64,13 +64,14 @@ pub use fingerprint::Fingerprint;
 pub use index::Rocks;
 pub use index::{Memory, Retention, StoreError};
 pub use model::{
-    ArticleId, ClusterId, Contribution, DeadLetterReason, EventTime, Flag, Fraction, IdError, Lang,
-    LanguageSource, MatchType, Position, Related, RelationKind, Verdict, VerdictKind,
+    ArticleId, ClusterId, ContentKind, Contribution, DeadLetterReason, EventTime, Flag, Fraction, IdError,
+    Lang, LanguageSource, MatchType, Position, Related, RelationKind, Verdict, VerdictKind,
 };
 #[doc(hidden)]
 pub use options::BandChoice;
 pub use options::Options;
 pub use text::Options as TextOptions;
+pub use text::shingling::{Shingling, ShinglingError, Tokenizer};
 
 /// For tests that damage a store on purpose. A dev-dependency would compile C++ for those that have no store.
 #[cfg(feature = "rocksdb")]

@@ -13,7 +13,8 @@ use crate::index::{IndexScheme, IndexSchemes, Retention, SimHashBands};
 use crate::lsh::{Banding, BandingError};
 use crate::model::Lang;
 use crate::text;
-use crate::text::language::TABLE_VERSION;
+use crate::text::language::{TABLE_VERSION, find, row};
+use crate::text::shingling::{Shingling, ShinglingError};
 
 /// Settings of an engine and its index. [`Options::default`] judges as `samestory file` does
 /// without a settings file: it remembers every article for good.
@@ -96,8 +97,16 @@ impl Options {
     /// The values that [`Options::hash`] covers, as the text that it hashes.
     pub fn describe(&self) -> String {
         let Options { text, settings, schemes } = self;
-        let text::Options { max_raw_bytes, max_bytes, skeleton, fold_accents, fold_serbian, fold_han, trust } =
-            text;
+        let text::Options {
+            max_raw_bytes,
+            max_bytes,
+            skeleton,
+            fold_accents,
+            fold_serbian,
+            fold_han,
+            trust,
+            shinglings,
+        } = text;
         let mut all =
             format!("text {max_raw_bytes} {max_bytes} {skeleton} {fold_accents} {fold_serbian} {fold_han}");
         // Writing to a string cannot fail.
@@ -135,6 +144,7 @@ impl Options {
         if !settings.constraints.is_empty() {
             let _written = write!(all, "; pairs {:016x}", settings.constraints.hash());
         }
+        let _written = write!(all, "{shinglings}");
         all
     }
 
@@ -153,6 +163,23 @@ impl Options {
     pub fn with_evidence(mut self) -> Options {
         self.settings.evidence = true;
         self
+    }
+
+    /// Cuts the shingles of a language, and of those that share its home, in this way. A code of the language table, or `und`
+    /// for texts in no known language.
+    ///
+    /// Confidence is calibrated for the shingles of the language table; measure with your own pairs what another choice does.
+    ///
+    /// # Errors
+    /// [`ShinglingError::Language`].
+    pub fn with_shingling(mut self, language: &str, shingling: Shingling) -> Result<Options, ShinglingError> {
+        let row = match language {
+            "und" => Some(row(Lang::UND)),
+            code => find(code),
+        };
+        let row = row.ok_or_else(|| ShinglingError::Language(language.to_owned()))?;
+        self.text.shinglings.set(row, shingling);
+        Ok(self)
     }
 
     /// The settings of a language.

@@ -108,6 +108,7 @@ fn line(store: &RocksReader, document: &Document, fingerprints: bool) -> Result<
             OutputTopic::NearDuplicate => Some("near-duplicate"),
             OutputTopic::Both => Some("both"),
         },
+        "content_kind": document.content_kind(),
         "flags": flags.map(|(_, flag)| flag.as_str()).collect::<Vec<_>>(),
         "title": document.title.as_ref().map(|title| title.as_str()),
         "host": document.host.as_ref().map(|host| host.as_str()),

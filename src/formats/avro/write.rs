@@ -89,6 +89,7 @@ pub fn write_envelope(tagged: &Verdict, article: ArticlePart<'_>, out: &mut Vec<
     text(out, tagged.language.code());
     text(out, tagged.language_source.as_str());
     optional(out, tagged.declared_language.as_ref(), |out, tag| text(out, tag.as_str()));
+    text(out, tagged.content_kind.as_str());
     array(out, &tagged.related, related);
     array(out, &tagged.evidence, |out, one| {
         text(out, one.measure);

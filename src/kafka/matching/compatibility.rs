@@ -51,7 +51,7 @@ impl StateSettings {
         let built_with = progress.built_with.as_ref()?.fingerprints;
         (built_with != self.fingerprints).then(|| {
             format!(
-                "this state holds fingerprints computed with other settings in [text], and they cannot be \
+                "this state holds fingerprints computed with other settings in [text], language.trust or the `shingle` of a language, and they cannot be \
                  compared; put the settings back, or {NEW_GENERATION}"
             )
         })
@@ -206,6 +206,22 @@ mod tests {
         let why = direct(3).incompatibility(&progress).unwrap();
         for part in ["made for 2 partitions", "articles.raw has 3", "new generation"] {
             assert!(why.contains(part), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_state_with_fingerprints_of_another_segmentation_is_refused() {
+        let reader = |own: &str| {
+            let settings: Settings =
+                toml::from_str(&format!("[stage]\nlanguages = [\"en\"]\n{own}")).unwrap();
+            BatchReader::routed(&Config::try_from(settings).unwrap(), 3).settings().clone()
+        };
+        let progress = written(&reader(""), 1, &["en"]);
+        assert_eq!(reader("[languages.en]\nshingle = { words = 3 }").incompatibility(&progress), None);
+        for own in ["characters = 5", "words = 4", "tokenizer = \"word-uax29\""] {
+            let made = reader(&format!("[languages.en]\nshingle = {{ {own} }}"));
+            let why = made.incompatibility(&progress).unwrap();
+            assert!(why.contains("`shingle` of a language") && why.contains("new generation"), "{why}");
         }
     }
 

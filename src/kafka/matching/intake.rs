@@ -310,7 +310,7 @@ impl BatchReader {
             }
             if prepared.fingerprint.config != self.settings.fingerprints {
                 return Err(stop(
-                    "a fingerprint computed with other settings in [text]; give route and match the same settings, or start a new generation".into(),
+                    "a fingerprint computed with other settings in [text], language.trust or the `shingle` of a language; give route and match the same settings, or start a new generation".into(),
                 ));
             }
         }

@@ -48,7 +48,7 @@ impl Decoder {
     pub(crate) fn new(config: &Config, keyed_by_id: bool, registry: Option<&Arc<Registry>>) -> Decoder {
         let largest = (config.bus.topics.max_message_bytes as usize).saturating_sub(VERDICT_OVERHEAD);
         Decoder {
-            preparer: Preparer::new(config.text),
+            preparer: Preparer::new(config.text.clone()),
             fields: config.fields.clone(),
             owner: config.owner.clone(),
             limit: config.max_record().min(largest),

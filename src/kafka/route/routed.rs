@@ -24,7 +24,7 @@
 //! | language, 1 | home language; its source: 0 declared, 1 text, 2 none |
 //! | language, optional text | reported language, declared language |
 //! | optional 8, twice | published at, fetched at |
-//! | 4 | flags, one bit each |
+//! | 4 | flags, one bit each; the two highest bits are the kind of content: 0 ordinary or short, 1 list, 2 table |
 //! | optional text, three times | title, host, url |
 //! | 4, then that many | fingerprint |
 //! | rest | the record's value unchanged, or the payload that replaces it |
@@ -47,8 +47,8 @@ use samestory_engine::engine::{Notice, Prepared};
 use samestory_engine::fingerprint::Fingerprint;
 use samestory_engine::index::format::bytes::{ByteReader, ByteWriter};
 use samestory_engine::index::{DecodeError, OutputTopic};
-use samestory_engine::model::Flag;
 use samestory_engine::model::{ArticleId, BoundedStr, EventTime, Lang, LanguageSource, Position, TopicId};
+use samestory_engine::model::{ContentKind, Flag};
 
 use super::payload::{ArticleSlice, PayloadEncoding};
 
@@ -203,7 +203,7 @@ pub(crate) fn encode_article(
     out.optional(prepared.fetched_at, |out, time| out.time(time));
     let bit = |flag: &Flag| Flag::ALL.iter().position(|known| known == flag).map_or(0, |at| 1_u32 << at);
     let flags = prepared.flags.iter().map(bit).fold(0, |all, bit| all | bit);
-    out.extend(flags.to_le_bytes());
+    out.extend((flags | prepared.content_kind.bits()).to_le_bytes());
     out.optional(prepared.title.as_ref(), |out, title| out.text(title.as_str()));
     out.optional(prepared.host.as_ref(), |out, host| out.text(host.as_str()));
     out.optional(prepared.url.as_ref(), |out, url| out.text(url.as_str()));
@@ -349,6 +349,7 @@ fn article(
     let url = read.optional(ByteReader::bounded_str)?;
     let fingerprint = read.u32()?;
     let fingerprint = Fingerprint::decode(read.take(fingerprint as usize)?)?;
+    let content_kind = ContentKind::from_bits(bits).of_length(fingerprint.tokens, language);
     let prepared = Prepared {
         id,
         language,
@@ -361,6 +362,7 @@ fn article(
         url,
         published_at,
         fetched_at,
+        content_kind,
         flags,
     };
     Ok(RoutedEvent::Article {
@@ -460,6 +462,23 @@ mod tests {
         assert_eq!(decode(&bytes).unwrap(), RoutedRecord { topic: TOPIC.id, forgets: Vec::new(), event });
         for end in 0..bytes.len() {
             assert!(decode(&bytes[..end]).is_err(), "{end}");
+        }
+    }
+
+    // Match has no text: what route read off the lines must travel with the fingerprint, and is not a flag.
+    #[test]
+    fn the_kind_of_content_travels_with_the_flags() {
+        for kind in ContentKind::ALL {
+            // The article of the other tests is short, so its fingerprint says so.
+            let long = |tokens| if kind == ContentKind::Short { tokens } else { 50 };
+            let mut prepared = Prepared { content_kind: kind, ..prepared() };
+            prepared.fingerprint.tokens = long(prepared.fingerprint.tokens);
+            let none = Forgets::default();
+            let bytes = encode_article(&prepared, TOPIC, &none, SOURCE, PayloadEncoding::Own, b"");
+            let Some(RoutedEvent::Article { prepared: read, .. }) = decode(&bytes).unwrap().event else {
+                panic!("no article")
+            };
+            assert_eq!(*read, prepared);
         }
     }
 

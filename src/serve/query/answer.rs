@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::formats::time;
 use samestory_engine::engine::compare::Relation;
 use samestory_engine::{
-    ArticleId, EventTime, Flag, Fraction, Lang, LanguageSource, MatchType, Related, VerdictKind,
+    ArticleId, ContentKind, EventTime, Flag, Fraction, Lang, LanguageSource, MatchType, Related, VerdictKind,
 };
 
 use super::question::Question;
@@ -48,6 +48,8 @@ pub(super) struct ArticleAnswer {
     pub(super) cluster_id: Option<String>,
     pub(super) canonical_id: ArticleId,
     pub(super) revision: u32,
+    #[serde(default)]
+    pub(super) content_kind: ContentKind,
     pub(super) flags: Vec<Flag>,
     pub(super) title: Option<String>,
     pub(super) host: Option<String>,
@@ -66,6 +68,8 @@ pub(super) struct FingerprintAnswer {
     pub(super) language: Lang,
     /// In hexadecimal.
     pub(super) fingerprint: String,
+    #[serde(default)]
+    pub(super) content_kind: ContentKind,
     #[serde(deserialize_with = "event_time")]
     pub(super) last_seen: EventTime,
     pub(super) input: InputAnswer,
@@ -156,6 +160,8 @@ pub(super) struct CheckAnswer {
     pub(super) language: Lang,
     pub(super) language_source: LanguageSource,
     pub(super) declared_language: Option<String>,
+    #[serde(default)]
+    pub(super) content_kind: ContentKind,
     pub(super) related: Vec<Related>,
     pub(super) flags: Vec<Flag>,
     pub(super) candidates: u64,
@@ -281,6 +287,7 @@ mod tests {
             language: Lang::UND,
             language_source: LanguageSource::Text,
             declared_language: None,
+            content_kind: ContentKind::Short,
             related: Vec::new(),
             flags: vec![Flag::NoText],
             candidates,
@@ -314,6 +321,7 @@ mod tests {
                 id: ArticleId::new("a").unwrap(),
                 language: Lang::UND,
                 fingerprint: "00".to_owned(),
+                content_kind: ContentKind::Ordinary,
                 last_seen: EventTime::from_millis(millis),
                 input: InputAnswer::File { file: "a".to_owned(), line: 1 },
             })

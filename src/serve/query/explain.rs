@@ -10,7 +10,7 @@ use crate::serve::problem::ProblemDetails;
 use samestory_engine::engine::compare::Relation;
 use samestory_engine::fingerprint::{Fingerprint, LANES, of_text};
 use samestory_engine::index::{IndexScheme, PostingKind};
-use samestory_engine::model::Lang;
+use samestory_engine::model::{ContentKind, Lang};
 use samestory_engine::text;
 use samestory_engine::text::language;
 use samestory_engine::text::markup::ContentType;
@@ -69,6 +69,7 @@ pub(super) struct Explanation {
     numerals: Option<f64>,
     simhash_distance: u32,
     tokens: Sides<u32>,
+    content_kinds: Sides<ContentKind>,
     languages: Sides<Lang>,
     thresholds: Thresholds,
     config: String,
@@ -125,6 +126,7 @@ struct CommonPassage {
 struct Comparable {
     language: Lang,
     fingerprint: Fingerprint,
+    content_kind: ContentKind,
     /// The text without markup, or the reason why it is not available.
     plain: Result<String, String>,
 }
@@ -175,6 +177,7 @@ impl Library {
             numerals: pair.numerals.map(round),
             simhash_distance: pair.distance,
             tokens: Sides { a: a.fingerprint.tokens, b: b.fingerprint.tokens },
+            content_kinds: Sides { a: a.content_kind, b: b.content_kind },
             languages: Sides { a: a.language, b: b.language },
             thresholds: Thresholds {
                 threshold: rules.threshold,
@@ -205,9 +208,11 @@ impl Library {
         let options = &self.config.text;
         let text = text::prepare(&body, content_type, language.as_deref(), options).map_err(too_large)?;
         let plain = text::plain(&body, content_type, options).map_err(too_large)?;
+        let fingerprint = of_text(&text, self.dedup.preparer().config());
         Ok(Comparable {
             language: text.language.home,
-            fingerprint: of_text(&text, self.dedup.preparer().config()),
+            content_kind: text.content_kind(fingerprint.tokens),
+            fingerprint,
             plain: Ok(plain.into_owned()),
         })
     }
@@ -223,6 +228,7 @@ fn from_answer(known: &FingerprintAnswer) -> Option<Comparable> {
     };
     Some(Comparable {
         language: known.language,
+        content_kind: known.content_kind,
         fingerprint: Fingerprint::decode(&hex::decode(&known.fingerprint).ok()?).ok()?,
         plain: Err(format!("the text of \"{}\" is not stored; it was read at {position}", known.id)),
     })

@@ -190,6 +190,7 @@ impl StoreReader<'_> {
         let StoredArticle { store, document } = self.find(id)?;
         Ok(FingerprintAnswer {
             fingerprint: hex::encode(document.fingerprint.encode()),
+            content_kind: document.content_kind(),
             last_seen: self.last_seen(store, &document)?,
             input: document.position.into(),
             id: document.id,
@@ -217,6 +218,7 @@ impl StoreReader<'_> {
             cluster_id: store.cluster_of(&document)?.map(|cluster| cluster.to_string()),
             canonical_id: canonical.unwrap_or_else(|| document.id.clone()),
             revision: document.revision,
+            content_kind: document.content_kind(),
             flags: flags.map(|(_, flag)| flag).collect(),
             title: document.title.as_ref().map(ToString::to_string),
             host: document.host.as_ref().map(ToString::to_string),
@@ -361,6 +363,7 @@ impl StoreReader<'_> {
             language: prepared.reported_language,
             language_source: prepared.language_source,
             declared_language: prepared.declared_language.as_ref().map(ToString::to_string),
+            content_kind: prepared.content_kind,
             related: judged.related,
             flags: prepared.flags,
             candidates: judged.candidates,

@@ -101,7 +101,7 @@ const DEAD_LETTER_HEADERS: [(&str, &str); 8] = [
 /// The fields of articles and clusters, and when a later record may have another value. A record never changes; a later one
 /// replaces it.
 /// A path ends at the first field that answers for those inside it.
-const CHANGES: [(&str, &str, &str); 32] = [
+const CHANGES: [(&str, &str, &str); 33] = [
     ("raw-article", "id", "no: another id is another article"),
     ("raw-article", "", "yes, with each version that the crawler sends"),
     ("tagged-article", "id", "no"),
@@ -133,6 +133,7 @@ const CHANGES: [(&str, &str, &str); 32] = [
     ("tagged-article", "language", "only in a later record, with a new text"),
     ("tagged-article", "language_source", "as `language`"),
     ("tagged-article", "declared_language", "in each record as the crawler sends it"),
+    ("tagged-article", "content_kind", "as `language`"),
     ("tagged-article", "related", "as `verdict`"),
     ("tagged-article", "evidence", "as `verdict`"),
     ("tagged-article", "flags", "as `verdict`; new flags may be added"),

@@ -8,7 +8,9 @@ use samestory_engine::model::{
     ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Lang, LanguageSource, MatchType,
     Position, VerdictKind,
 };
-use samestory_engine::model::{ClusterRecord, Flag, Member, RawArticle, Related, RelationKind, Verdict};
+use samestory_engine::model::{
+    ClusterRecord, ContentKind, Flag, Member, RawArticle, Related, RelationKind, Verdict,
+};
 
 use super::{decode, member, text};
 
@@ -50,6 +52,7 @@ fn tagged() -> Verdict {
         language_source: LanguageSource::None,
         evidence: Vec::new(),
         declared_language: None,
+        content_kind: ContentKind::TableLike,
         related: vec![Related {
             id: id("a0"),
             relation: RelationKind::SameTemplate,

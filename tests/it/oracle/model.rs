@@ -636,6 +636,7 @@ impl Model {
                     touched.insert((language, held.cluster.0));
                 }
                 article.fingerprint = held.fingerprint.clone();
+                article.content_kind = held.content_kind();
                 article.flags = vec![Flag::KeptText];
                 return self.unchanged(position, at, article, clamped, described);
             } else if held.fingerprint.content == article.fingerprint.content {
@@ -874,7 +875,7 @@ impl Model {
                     similarity,
                     confidence: Fraction::new(0.0),
                 },
-                flags: bits,
+                flags: bits | article.content_kind.bits(),
             };
             self.documents.insert((language, number.0), document);
             if cluster == own_cluster {
@@ -904,6 +905,7 @@ impl Model {
             language: article.reported_language,
             language_source: article.language_source,
             declared_language: article.declared_language.clone(),
+            content_kind: article.content_kind,
             related,
             evidence: Vec::new(),
             flags,
@@ -946,6 +948,7 @@ impl Model {
             language: article.reported_language,
             language_source: article.language_source,
             declared_language: article.declared_language.clone(),
+            content_kind: article.content_kind,
             related: Vec::new(),
             evidence: Vec::new(),
             flags,

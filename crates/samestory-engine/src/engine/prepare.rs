@@ -6,7 +6,7 @@
 use crate::fingerprint::{Fingerprint, config_hash, of_text};
 use crate::index::Document;
 use crate::model::{ArticleId, EventTime, Host, Lang, LanguageSource, LanguageTag, Position, Title, Url};
-use crate::model::{DeadLetter, DeadLetterReason, Flag, RawArticle};
+use crate::model::{ContentKind, DeadLetter, DeadLetterReason, Flag, RawArticle};
 use crate::text::language::{self, Tag};
 use crate::text::markup::ContentType;
 use crate::text::{self, Options};
@@ -37,6 +37,8 @@ pub struct Prepared {
     pub published_at: Option<EventTime>,
     /// Fetch time as the article states it; clamped later to give the event time.
     pub fetched_at: Option<EventTime>,
+    /// What kind of content the text is.
+    pub content_kind: ContentKind,
     /// Flags about the text and the language, ascending.
     pub flags: Vec<Flag>,
 }
@@ -45,6 +47,7 @@ pub struct Prepared {
 impl From<Document> for Prepared {
     fn from(document: Document) -> Prepared {
         Prepared {
+            content_kind: document.content_kind(),
             id: document.id,
             language: document.language,
             reported_language: document.language,
@@ -69,7 +72,7 @@ impl Prepared {
 }
 
 /// Prepares articles with one set of options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preparer {
     options: Options,
     config: u32,
@@ -78,7 +81,7 @@ pub struct Preparer {
 impl Preparer {
     /// Creates a preparer with these options.
     pub fn new(options: Options) -> Preparer {
-        Preparer { options, config: config_hash(&options) }
+        Preparer { config: config_hash(&options), options }
     }
 
     /// The hash of the options, which every fingerprint carries.
@@ -116,6 +119,7 @@ impl Preparer {
             Tag::Contradicted if fingerprint.tokens > 0 => flags.push(Flag::LanguageMismatch),
             Tag::Contradicted | Tag::Absent | Tag::Honoured => {}
         }
+        let content_kind = text.content_kind(fingerprint.tokens);
         Ok(Prepared {
             id: article.id.clone(),
             language: text.language.home,
@@ -128,6 +132,7 @@ impl Preparer {
             url: non_blank(article.url.as_deref()).map(Url::new),
             published_at: article.published_at,
             fetched_at: article.fetched_at,
+            content_kind,
             flags,
         })
     }

@@ -123,8 +123,16 @@ pub struct Fingerprint {
 /// A hash of everything between an article and its fingerprint that can differ between installations or
 /// versions. Fingerprints are comparable if their config hashes are equal.
 pub fn config_hash(options: &Options) -> u32 {
-    let Options { skeleton, fold_accents, fold_serbian, fold_han, trust, max_raw_bytes: _, max_bytes: _ } =
-        options;
+    let Options {
+        skeleton,
+        fold_accents,
+        fold_serbian,
+        fold_han,
+        trust,
+        shinglings,
+        max_raw_bytes: _,
+        max_bytes: _,
+    } = options;
     let mut description = format!(
         "scheme {}, skeleton {skeleton}, accents {fold_accents}, serbian {fold_serbian}, han {fold_han}",
         Scheme::CURRENT.number()
@@ -138,12 +146,17 @@ pub fn config_hash(options: &Options) -> u32 {
         };
         description.push_str(&format!(", {} {} {cut}", language.lang, language.shingle));
     }
+    description.push_str(&shinglings.to_string());
     xxh3_64(description.as_bytes()) as u32
 }
 
 /// Fingerprints a prepared text. `config` is the [`config_hash`] of the options it was prepared with.
 pub fn of_text(text: &Text, config: u32) -> Fingerprint {
-    let mut fingerprint = fingerprint(&text.normalized, language::row(text.language.home), config);
+    let (normalized, language) = (&text.normalized, language::row(text.language.home));
+    let mut fingerprint = match &text.shingling {
+        None => fingerprint(normalized, language, config),
+        Some(own) => sketch(xxh3_128(normalized.as_bytes()), &own.cut(normalized, language), config),
+    };
     fingerprint.names = Sample::from_hashes(text.names.iter().map(|&name| u32::from(name)).collect());
     fingerprint
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::fingerprint::Fingerprint;
 use crate::model::{
-    ArticleId, BoundedStr, ClusterId, DocumentNumber, EventTime, Fraction, Host, Lang, MatchType, Position,
-    Title, TopicId, Url, VerdictKind,
+    ArticleId, BoundedStr, ClusterId, ContentKind, DocumentNumber, EventTime, Fraction, Host, Lang,
+    MatchType, Position, Title, TopicId, Url, VerdictKind,
 };
 
 /// Everything remembered about an article except its body; the text is read from `position` when it is
@@ -46,11 +46,17 @@ pub struct Document {
     pub outlet: OutputTopic,
     /// The verdict on it.
     pub judgement: Judgement,
-    /// Flags of the verdict as a bit set; the index does not interpret them.
+    /// Flags of the verdict as a bit set, with the bits of its [kind of content](ContentKind::bits); the index does not
+    /// interpret them.
     pub flags: u32,
 }
 
 impl Document {
+    /// What kind of content its text is.
+    pub fn content_kind(&self) -> ContentKind {
+        ContentKind::from_bits(self.flags).of_length(self.fingerprint.tokens, self.language)
+    }
+
     /// The id of the cluster that it founds in a partition.
     pub fn founds(&self, partition: i32) -> ClusterId {
         ClusterId { language: self.language, partition, number: self.number }

@@ -4,6 +4,7 @@
 
 mod article;
 mod cluster;
+mod content_kind;
 mod dead_letter;
 mod tagged;
 
@@ -18,6 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use article::{RawArticle, site};
 pub use cluster::{ClusterRecord, Member};
+pub use content_kind::ContentKind;
 pub use dead_letter::{DeadLetter, DeadLetterReason};
 pub use tagged::{Contribution, Flag, Related, RelationKind, Verdict};
 

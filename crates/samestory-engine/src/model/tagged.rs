@@ -5,8 +5,8 @@
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{
-    ArticleId, ClusterId, EventTime, Fraction, Lang, LanguageSource, LanguageTag, MatchType, Position,
-    VerdictKind,
+    ArticleId, ClusterId, ContentKind, EventTime, Fraction, Lang, LanguageSource, LanguageTag, MatchType,
+    Position, VerdictKind,
 };
 
 /// The verdict on one article and everything published with it, except the article itself.
@@ -40,6 +40,8 @@ pub struct Verdict {
     pub language_source: LanguageSource,
     /// The language it declares, verbatim.
     pub declared_language: Option<LanguageTag>,
+    /// What kind of content it is.
+    pub content_kind: ContentKind,
     /// Articles that it is related to without being a copy of them.
     pub related: Vec<Related>,
     /// Evidence for and against the match; empty unless `output.evidence` is set.

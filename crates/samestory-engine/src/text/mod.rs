@@ -5,6 +5,7 @@
 
 mod block;
 mod chars;
+mod form;
 pub mod language;
 mod look_alikes;
 pub mod markup;
@@ -14,17 +15,21 @@ mod notices;
 mod numbers;
 pub mod passages;
 pub mod shingle;
+pub mod shingling;
 mod spelling;
 mod words;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use crate::model::ContentKind;
 use language::{Chosen, Trust};
 use markup::ContentType;
 pub(crate) use numbers::{is_figure, notice_mark};
+use shingling::{Shingling, Shinglings};
 
 /// How article text is prepared. Changing anything but the limits changes fingerprints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The longest accepted body, in bytes, including markup.
     pub max_raw_bytes: usize,
@@ -40,6 +45,9 @@ pub struct Options {
     pub fold_serbian: bool,
     /// Convert traditional Chinese characters to simplified ones.
     pub fold_han: bool,
+    /// The languages whose shingles are cut otherwise than the language table says.
+    #[doc(hidden)]
+    pub shinglings: Shinglings,
 }
 
 impl Options {
@@ -52,6 +60,7 @@ impl Options {
         fold_serbian: false,
         fold_han: false,
         trust: Trust::Text,
+        shinglings: Shinglings::NONE,
     };
 }
 
@@ -94,6 +103,17 @@ pub struct Text {
     pub language: Chosen,
     /// The hashes of its names, one per occurrence.
     pub names: Vec<u16>,
+    /// How its shingles are cut, if not as the language table says.
+    pub shingling: Option<Arc<Shingling>>,
+    /// What its lines look like: ordinary, a list or a table.
+    form: ContentKind,
+}
+
+impl Text {
+    /// What kind of content it is, with as many tokens as its fingerprint has.
+    pub fn content_kind(&self, tokens: u32) -> ContentKind {
+        self.form.of_length(tokens, self.language.home)
+    }
 }
 
 /// Prepares an article's body.
@@ -115,7 +135,13 @@ pub fn prepare(
     let (normalized, language) = respell(normalized, language, declared, options)?;
     let normalized =
         if options.skeleton { normalize::skeleton(&normalized, options.max_bytes)? } else { normalized };
-    Ok(Text { normalized, language, names: names::names(&plain) })
+    Ok(Text {
+        names: names::names(&plain),
+        shingling: options.shinglings.of(language.home).cloned(),
+        form: form::form(&plain, &normalized, language::row(language.home).segment),
+        normalized,
+        language,
+    })
 }
 
 /// The hashes of a headline's words, which are evidence beside the text. Words of one or two letters are skipped.

@@ -159,7 +159,7 @@ fn mix(tokens: &[u64]) -> u64 {
     hash ^ (hash >> 32)
 }
 
-fn windows(tokens: &[u64], k: usize) -> Vec<u64> {
+pub(super) fn windows(tokens: &[u64], k: usize) -> Vec<u64> {
     match (k, tokens.len()) {
         (_, 0) => Vec::new(),
         (k, n) if n <= k => vec![mix(tokens)],

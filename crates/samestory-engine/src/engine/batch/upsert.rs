@@ -57,6 +57,7 @@ impl<V: View> Planner<'_, V> {
             } else if keeps_text {
                 let held = self.update_metadata(held, &article)?;
                 article.fingerprint = held.fingerprint.clone();
+                article.content_kind = held.content_kind();
                 article.flags = vec![Flag::KeptText];
                 return self.unchanged(position, &article, timed, held, &settings);
             } else if held.fingerprint.content == article.fingerprint.content {
@@ -205,7 +206,7 @@ impl<V: View> Planner<'_, V> {
                 similarity: judged.similarity,
                 confidence: judged.confidence,
             },
-            flags: bits(&flags),
+            flags: bits(&flags) | article.content_kind.bits(),
         };
         let cluster_ref = if expired {
             self.not_stored(&document, residence.as_ref())?;
@@ -292,6 +293,7 @@ impl<V: View> Planner<'_, V> {
             language: article.reported_language,
             language_source: article.language_source,
             declared_language: article.declared_language.clone(),
+            content_kind: article.content_kind,
             related: judged.related.clone(),
             evidence: match self.engine.settings().evidence {
                 true => judged.contributions(self.engine.settings_for(article.language)),

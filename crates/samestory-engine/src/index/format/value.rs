@@ -20,7 +20,7 @@
 //! | 1 | 1 for a part of its best match, else 0 |
 //! | optional 8 | duplicate of: number |
 //! | 2, 2 | similarity, confidence: ten-thousandths |
-//! | 4 | flags |
+//! | 4 | flags, one bit each; the two highest bits are the kind of content: 0 ordinary or short, 1 list, 2 table |
 //! | 1 | position: 0 topic, 1 file |
 //! | text, 4, 8 | topic: name, partition, offset |
 //! | text, 8 | or file: path, line |

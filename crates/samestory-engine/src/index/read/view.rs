@@ -181,6 +181,34 @@ pub trait View {
         damage.map_or(Ok(()), Err)
     }
 
+    /// Refuses an index whose fingerprints were computed under settings with another hash: they cannot be compared. The newest
+    /// document of each language answers for all. `place` is where the index is.
+    ///
+    /// # Errors
+    /// [`StoreError::Foreign`], or the index cannot be read.
+    fn accepts_fingerprints(&self, config: u32, place: &str) -> Result<(), StoreError> {
+        for &language in self.progress()?.languages.keys() {
+            let (family, mut newest) = (Family::Documents(language), None);
+            self.scan(family, &Span::all(), Order::Descending, &mut |_, value| {
+                newest = Some(value::decode_document(language, value));
+                ControlFlow::Break(())
+            })?;
+            // A damaged row is reported by whoever reads it.
+            if let Some(Ok(document)) = newest
+                && document.fingerprint.config != config
+            {
+                return Err(StoreError::Foreign {
+                    place: place.to_owned(),
+                    what: "fingerprints of the settings",
+                    found: format!("{:08x}", document.fingerprint.config),
+                    expected: format!("{config:08x}"),
+                    remedy: "put [text], language.trust and the `shingle` of the languages back, or start with a new state",
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// The number of an article's document.
     fn number_of(&self, language: Lang, id: &ArticleId) -> Result<Option<DocumentNumber>, StoreError> {
         if !self.may_know(id) {
