@@ -20,7 +20,8 @@ real news (docs/quality.md):
   planted     perturb.py: copies that were edited, truncated, wrapped; reports with swapped facts; templates
   flashes     items of 24 to 50 words with one word changed, or a label or link added
   furniture   short articles with a common footer; each is an article of its own
-  footer      the same, after the footer itself was sent as an article
+  footer      the same, after the footer itself was sent as an article; and short items in German, Hindi and Arabic
+  stubs       one stub under 200 headlines
   swaps       a report with all names replaced: another report from the same template
   extracts    200 words out of 5,000
 """
@@ -120,6 +121,55 @@ def furniture(data, work, chance):
     save(f'{work}/scene-footer.ndjson', made[:40] + [footer] + made[40:120])
 
 
+# The same footer in other languages.
+FOOTERS = {
+    'de': 'Der Hafenbote berichtet seit 1889 aus dieser Region. Wenn Sie einen Hinweis haben, rufen Sie unsere Redaktion unter 555 0147 an '
+          'oder kommen Sie in das Büro im alten Zollhaus. Korrespondenten in Genf, Nairobi, Singapur und Bogotá haben diese Woche zu unserer '
+          'Berichterstattung beigetragen. Redaktion: Martha Kiel und Owen Pratt. Meinungen von Kolumnisten sind ihre eigenen und geben nicht '
+          'die des Verlags, seiner Gesellschafter oder verbundener Unternehmen wieder. Kurse werden um fünfzehn Minuten verzögert angezeigt. '
+          'Lesen Sie auch: fünf Dinge, die man vor Börsenbeginn wissen muss, warum die Mieten weiter steigen, die besten Lokale am Fluss.',
+    'hi': 'बंदरगाह समाचार इस क्षेत्र से 1889 से खबरें दे रहा है। अगर आपके पास कोई जानकारी है तो हमारे समाचार कक्ष को 555 0147 पर फोन करें या पुराने सीमा शुल्क भवन में हमारे दफ्तर आएं। '
+          'जिनेवा, नैरोबी, सिंगापुर और बोगोटा के संवाददाताओं ने इस सप्ताह हमारी कवरेज में योगदान दिया। संपादन मार्था और ओवेन ने किया। स्तंभकारों के विचार उनके अपने हैं और कंपनी, '
+          'उसके शेयरधारकों या सहयोगियों के विचार नहीं हैं। भाव पंद्रह मिनट की देरी से दिखाए जाते हैं। आगे पढ़ें: बाजार खुलने से पहले जानने लायक बातें, मकानों के दाम क्यों बढ़ रहे हैं।',
+    'ar': 'تنقل صحيفة الميناء أخبار هذه المنطقة منذ عام 1889. إذا كانت لديك معلومة فاتصل بغرفة الأخبار على الرقم 555 0147 أو تفضل بزيارة مكتبنا في مبنى '
+          'الجمارك القديم. ساهم مراسلونا في جنيف ونيروبي وسنغافورة وبوغوتا في تغطيتنا هذا الأسبوع. تحرير مارثا كويل وأوين برات. الآراء التي يعبر عنها كتاب '
+          'الأعمدة تخصهم وحدهم ولا تعكس آراء الشركة أو مساهميها أو الشركات التابعة لها. تعرض الأسعار متأخرة خمس عشرة دقيقة. اقرأ أيضا: خمسة أمور ينبغي '
+          'معرفتها قبل افتتاح الأسواق، ولماذا تواصل أسعار المنازل الارتفاع، وأفضل الأماكن لتناول الطعام على ضفة النهر.',
+}
+
+
+def footers(data, work, chance):
+    """At most ninety words of German, Hindi or Arabic above a footer, which was itself sent as the first article."""
+    made = []
+    pool = articles(f'{data}/ntrex_19lang.ndjson') + articles(f'{data}/bbc_hi.ndjson') + articles(f'{data}/univnews_ar_en_ku.ndjson')
+    for language, text in FOOTERS.items():
+        made.append(dict(id=f'footer-{language}', lang=language, title='Example News', body=text, source_id=f'footer-{language}',
+                         kind='footer', expect='unique'))
+        for one in [one for one in pool if one['lang'] == language][-80:]:
+            body = ' '.join(one['body'].split()[:90])
+            made.append(dict(id=one['id'], lang=language, title=one.get('title'), body=f'{body}\n\n{text}', source_id=one['id'],
+                             kind='furniture', expect='unique'))
+    save(f'{work}/scene-footers.ndjson', made)
+
+
+# A short one, and the rest of a longer one. No list of notice words knows them.
+STUB = ('The page that you are trying to reach is not here at this moment. Please come back later or return to the front of the site, '
+        'where the news of the day is waiting.')
+MORE = ('The information in this publication is supplied as is, without any express or implied warranty. We accept no responsibility '
+        'or liability for the accuracy, content, images or videos. The government of the country in which this page is read may require '
+        'that parts of it be hidden.')
+
+
+def stubs(data, work, chance):
+    """One stub under the headlines of 200 real articles, and a longer one."""
+    pool = articles(f'{data}/wikinews_en_2020.ndjson') + articles(f'{data}/reuters21578_en.ndjson')[:400]
+    titles = list(dict.fromkeys(one['title'] for one in pool if one.get('title')))
+    chance.shuffle(titles)
+    for name, body in (('stubs', STUB), ('stubs-long', f'{STUB} {MORE}')):
+        save(f'{work}/scene-{name}.ndjson', [dict(id=f'page-{n}', lang='en', title=title, body=body, source_id=f'page-{n}', kind='stub',
+                                                  expect='unique') for n, title in enumerate(titles[:200])])
+
+
 def swaps(data, work, chance):
     """A report with all names replaced: another report from the same template."""
     made = []
@@ -160,7 +210,7 @@ def extracts(data, work, chance):
 
 def scenes(data, work):
     """The generated sets that do not come from perturb.py."""
-    for scene in (flashes, furniture, swaps, extracts):
+    for scene in (flashes, furniture, footers, stubs, swaps, extracts):
         scene(data, work, random.Random(7))
 
 
@@ -197,7 +247,7 @@ STRETCH = 2.0
 HEAVIEST = 10
 # Weight of each family, as a fraction of all natural pairs together. Unlisted families have none.
 SHARES = {'natural': 1.0, 'counter': 0.03}
-MADE = ('planted', 'flashes', 'furniture', 'footer', 'swaps', 'extracts')
+MADE = ('planted', 'flashes', 'furniture', 'footer', 'stubs', 'swaps', 'extracts')
 # Number of folds of the labelled pairs; each is judged under weights fitted to the others.
 PARTS = 8
 # At this similarity texts are equal, which is not a matter of evidence.

@@ -24,7 +24,7 @@ pub enum Measure {
     Opening,
     /// Fraction of the smaller set of numbers that occurs in the larger.
     Numbers,
-    /// How many numbers each text has that the other lacks; six or more count as 1.
+    /// How many numbers each text has that the other lacks; six or more count as 1, and none between two layouts of one table.
     NumbersReplaced,
     /// How many exact figures both have, numbers of three significant digits or more: six or more count as all.
     Figures,

@@ -253,10 +253,19 @@ const NOT_BRIEF: f64 = 100.0;
 const REPLACED: f64 = 6.0;
 /// So many figures in common count as all of them.
 const FIGURES: f64 = 6.0;
+/// So large a share of the figures of one table is in the other layout of it: a digit may differ.
+const ONE_TABLE: f64 = 0.8;
+/// Headlines that share this fraction of words are one. Two stories of one week may both name a country.
+pub(crate) const SAME_HEADLINE: f64 = 0.67;
+/// Headlines that share less than this fraction of words are unrelated.
+pub(crate) const UNRELATED: f64 = 0.25;
 /// Openings agree from this share on: the newer text begins as the older does and goes on.
 const OPENS_ALIKE: f64 = 0.6;
 /// Below this share the newer text begins with another text.
 const OPENS_ELSEWHERE: f64 = 0.2;
+/// The same under an unrelated headline. The older text is then the footer of the page, however few words are above it: no labelled
+/// pair of that kind is one item.
+const OPENS_MOSTLY_ELSEWHERE: f64 = 0.3;
 
 /// Measures a pair without deciding its relation.
 pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
@@ -274,18 +283,30 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     evidence.set(Measure::Opening, better);
     let numbers = in_common(&old.numerals, &new.numerals);
     evidence.set(Measure::Numbers, numbers.map(|common| common.drawn));
-    evidence.set(Measure::NumbersReplaced, numbers.map(|common| common.replaced / REPLACED));
-    evidence.set(Measure::Figures, figures(old, new));
+    let figures = figures(old, new);
+    evidence.set(Measure::Figures, figures.map(|figures| figures.common / FIGURES));
     let names = in_common(&old.names, &new.names).filter(|common| common.fewer >= 2);
     evidence.set(Measure::Names, names.map(|common| common.drawn));
     let titles = in_common(&old.title, &new.title);
     evidence.set(Measure::Titles, titles.map(|common| common.share));
+    let one_headline = titles.is_some_and(|common| common.share >= SAME_HEADLINE);
+    let one_table = one_headline && figures.is_some_and(|figures| figures.are_of_one_table());
+    let replaced = numbers.map(|common| if one_table { 0.0 } else { common.replaced / REPLACED });
+    evidence.set(Measure::NumbersReplaced, replaced);
     evidence.set(Measure::Brevity, Some(1.0 - f64::from(old.tokens.min(new.tokens)) / NOT_BRIEF));
     let opens_alike = opening_of_new.is_some_and(|share| share >= OPENS_ALIKE);
     // Only of a text that holds most of another can it be said that it adds to it.
     let holds = containment_of_old >= MOSTLY && !opens_alike;
-    let opens_elsewhere = opening_of_new.is_some_and(|share| share < OPENS_ELSEWHERE);
-    evidence.set(Measure::Added, holds.then(|| added(old, new, containment_of_old, opens_elsewhere)));
+    let opens_below = |bound| opening_of_new.is_some_and(|share| share < bound);
+    let unrelated = titles.is_some_and(|common| common.share < UNRELATED);
+    let another_article = unrelated && opens_below(OPENS_MOSTLY_ELSEWHERE);
+    evidence.set(
+        Measure::Added,
+        holds.then(|| match another_article {
+            true => 1.0,
+            false => added(old, new, containment_of_old, opens_below(OPENS_ELSEWHERE)),
+        }),
+    );
     // An article in a frame of notices has its copies; a notice inside another text has none. Of other walls only the index knows.
     let smaller = if new.shingles <= old.shingles { new } else { old };
     evidence.set(Measure::Wall, smaller.is_notice().then_some(1.0));
@@ -322,14 +343,32 @@ fn opening(part: &Fingerprint, whole: &Fingerprint) -> Option<f64> {
     Some(in_opening.share().filter(|_| in_opening.of >= ENOUGH).map_or(share, |other| share.max(other)))
 }
 
-/// How many exact figures both texts have; none where one has none. Forms share words and round numbers, never `1,678,400`.
-fn figures(old: &Fingerprint, new: &Fingerprint) -> Option<f64> {
+/// Exact figures that two texts have. Forms share words and round numbers, never `1,678,400`.
+#[derive(Clone, Copy)]
+struct Figures {
+    /// How many both have.
+    common: f64,
+    /// How many the text with fewer of them has.
+    fewer: f64,
+}
+
+impl Figures {
+    /// Whether the texts give one table: many figures in common, and hardly another one. The numbers that only one of them has are
+    /// then further lines, or the same amounts in other units.
+    fn are_of_one_table(self) -> bool {
+        self.common >= FIGURES && self.common >= ONE_TABLE * self.fewer
+    }
+}
+
+/// The exact figures of a pair; `None` if one text has none.
+fn figures(old: &Fingerprint, new: &Fingerprint) -> Option<Figures> {
     let (of_old, of_new) = (old.numerals.values(), new.numerals.values());
     old.figures().next()?;
     new.figures().next()?;
     let (fewer, more) = if of_old.len() <= of_new.len() { (old, of_new) } else { (new, of_old) };
     let common = fewer.figures().filter(|figure| more.binary_search(figure).is_ok()).count();
-    Some(common as f64 / FIGURES)
+    let fewest = old.figures().count().min(new.figures().count());
+    Some(Figures { common: common as f64, fewer: fewest as f64 })
 }
 
 /// The overlap of two sets.
