@@ -1,14 +1,15 @@
 //! Verdicts on the output topics equal those of `samestory file`, for every mode, number of partitions and batch size.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::broker::shared;
-use super::bus::Record;
-use super::stage::Bench;
+use super::bus::{Record, Row};
+use super::stage::{Bench, PATIENCE};
 
 /// The demo's articles, each with a time, so that a file run and the stage judge them alike.
 fn articles() -> Vec<Value> {
@@ -109,4 +110,70 @@ fn direct_mode_gives_the_verdicts_that_a_file_gets() {
     assert!(english.len() > 10);
     let (bus, file) = (from_bus(&bench, &english, |_| Some("en".into())), from_file(&english, &bench));
     assert_eq!(bus, file);
+}
+
+/// A page of a site, with its own menu and footer around the text.
+fn page(site: u32, headline: &str, text: &str) -> String {
+    format!(
+        "<!DOCTYPE html><html><head><title>{headline}</title><script>var site = {site};</script></head><body>\
+         <nav><ul><li><a href=\"/{site}\">{site}</a></li></ul></nav><article><h1>{headline}</h1><p>{text}</p></article>\
+         <footer>&copy; {site}</footer></body></html>"
+    )
+}
+
+// `make bench-day` measures such a day with 25,000 items.
+#[test]
+fn a_day_of_pages_in_ten_languages_gets_one_verdict_for_each_item() {
+    const LANGUAGES: [&str; 10] = ["en", "hi", "es", "bn", "ta", "fr", "te", "de", "ru", "ar"];
+    let bench = Bench::new(shared(), "newsroom", "", "[topics]\npartitions = 4\n");
+    let article = |id: String, site: u32, text: &str| {
+        let headline = text.split(' ').take(6).collect::<Vec<_>>().join(" ");
+        let (url, body) = (format!("https://site-{site}.example/{id}"), page(site, &headline, text));
+        let value = serde_json::json!({"id": id, "url": url, "title": headline, "body": body}).to_string();
+        Record { partition: Some(0), ..Record::new(&id, &value) }
+    };
+    let (mut yesterday, mut today) = (Vec::new(), Vec::new());
+    for code in LANGUAGES {
+        let file = format!("{}/tests/data/language/{code}.txt", env!("CARGO_MANIFEST_DIR"));
+        let file = fs::read_to_string(file).unwrap();
+        let [first, second] = file.trim().split("\n\n").collect::<Vec<_>>()[..] else { panic!("{code}") };
+        yesterday.push(article(format!("{code}-unpublished"), 1, first));
+        yesterday.push(article(format!("{code}-updated"), 1, second));
+        today.push(article(format!("{code}-copy"), 2, first));
+        today.push(article(format!("{code}-updated"), 1, &format!("{second} 2026.")));
+        let gone = format!("{code}-unpublished");
+        today.push(Record { partition: Some(0), key: Some(gone.into_bytes()), ..Record::default() });
+    }
+    bench.produce(&yesterday);
+    let running = bench.run(&[]);
+    bench.wait_for(&["unique"], yesterday.len(), &running);
+    bench.produce(&today);
+    let retracted = || bench.read("unique").iter().filter(|row| row.value.is_none()).map(Row::id).collect();
+    let expected: BTreeSet<String> = LANGUAGES.iter().map(|code| format!("{code}-unpublished")).collect();
+    let deadline = Instant::now() + PATIENCE;
+    // The retraction is the last record of its language.
+    while !expected.is_subset(&retracted()) {
+        assert!(Instant::now() < deadline, "retracted: {:?}; {}", retracted(), running.log());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(running.stop().success());
+    assert_eq!(retracted(), expected);
+    let mut verdicts: BTreeMap<String, Vec<(String, String, String)>> = BTreeMap::new();
+    for row in ["unique", "near"].iter().flat_map(|topic| bench.read(topic)).filter(|row| row.value.is_some())
+    {
+        let header = |name: &str| row.our_header(name).unwrap_or_default();
+        let verdict = if header("verdict") == "unique" { "unique" } else { "duplicate" };
+        let judged = (verdict.to_owned(), header("language"), header("revision"));
+        verdicts.entry(row.id()).or_default().push(judged);
+    }
+    for code in LANGUAGES {
+        let mut judged = |id: &str| verdicts.remove(&format!("{code}-{id}")).unwrap_or_default();
+        let expected =
+            |verdict: &str, revision: &str| (verdict.to_owned(), code.to_owned(), revision.to_owned());
+        assert_eq!(judged("unpublished"), [expected("unique", "0")]);
+        assert_eq!(judged("copy"), [expected("duplicate", "0")]);
+        assert_eq!(judged("updated"), [expected("unique", "0"), expected("unique", "1")]);
+    }
+    assert!(verdicts.is_empty(), "{verdicts:?}");
+    assert!(bench.read("dead").is_empty());
 }
