@@ -11,7 +11,7 @@ CORE := --release --no-default-features
 LABELLED := $(or $(DATA),$(SAMESTORY_DATA),../shared/data)
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo install test test-python test-clients test-brokers test-deploy test-pages test-semantic test-wasm test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-corpus bench-query bench-kafka bench-python quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo install test test-python test-clients test-brokers test-deploy test-pages test-semantic test-wasm test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-corpus bench-query bench-kafka bench-day bench-python quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -115,6 +115,10 @@ bench-query: tools-test ## benchmark queries over HTTP while the store is filled
 bench-kafka: tools-test ## benchmark the stage on a real broker, beside a bare exactly-once pipe (ARTICLES=60000)
 	cargo build --release --bin samestory
 	cargo run --release -p samestory-bench --bin kafka -- $(CARGO_TARGET_DIR)/release/samestory
+
+bench-day: tools-test ## run a newsroom's day of 25,000 items in HTML and ten languages through the stage on a real broker (ITEMS=2500)
+	cargo build --release --bin samestory
+	cargo run --release -p samestory-bench --bin day -- $(CARGO_TARGET_DIR)/release/samestory
 
 bench-python: tools-python ## benchmark the Python package beside rensa, datasketch and text-dedup on articles made from DATA (ARTICLES=100000)
 	@wheel=$$(dev/wheel) && eval "$$wheel" && "$$(dev/venv bench-python dev/bench-python.txt)" dev/bench_python.py $(LABELLED) $(or $(ARTICLES),100000)

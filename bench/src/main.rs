@@ -30,6 +30,8 @@ mod rows;
 mod store;
 mod stream;
 mod texts;
+#[cfg(feature = "disk")]
+mod tongues;
 
 use std::path::Path;
 

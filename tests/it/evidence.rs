@@ -250,8 +250,7 @@ fn a_footer_sent_as_an_article_changes_no_short_item_above_it() {
         let tagged = |n: u64| {
             titled(&format!("story-{n}"), &headline(n), &format!("{}\n\n{COLOPHON}", news(n, words)))
         };
-        let copies: Vec<Verdict> =
-            (0..40).map(|n| fixture.tag(&tagged(n))).filter(|tagged| is_duplicate(tagged)).collect();
+        let copies: Vec<Verdict> = (0..40).map(|n| fixture.tag(&tagged(n))).filter(is_duplicate).collect();
         assert!(copies.is_empty(), "{words} words: {copies:?}");
     }
 }

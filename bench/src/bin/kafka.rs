@@ -4,19 +4,20 @@
 //! `make bench-kafka` prints one table and writes bench/results/kafka.json. ARTICLES=n sets the number of
 //! articles.
 
+#[path = "../broker.rs"]
+mod broker;
 #[path = "../stream.rs"]
 #[allow(dead_code, reason = "shared with the other benchmark")]
 mod stream;
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::Message;
@@ -25,7 +26,7 @@ use rdkafka::util::Timeout;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use serde_json::json;
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+use broker::{Broker, Outcome, cpu_in, cpu_of, now, stop_process};
 
 fn main() -> Outcome<()> {
     let count: u64 = std::env::var("ARTICLES").ok().and_then(|text| text.parse().ok()).unwrap_or(60_000);
@@ -121,39 +122,16 @@ impl Row {
 
 struct Bench {
     program: String,
-    directory: PathBuf,
-    bootstrap: String,
-    broker: u32,
+    broker: Broker,
     count: u64,
     articles: Arc<stream::Stream>,
 }
 
-impl Drop for Bench {
-    fn drop(&mut self) {
-        let _stopped = dev_kafka(&["stop", &self.directory.join("kafka").display().to_string()]);
-        let _removed = fs::remove_dir_all(&self.directory);
-    }
-}
-
-fn dev_kafka(arguments: &[&str]) -> Outcome<()> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dev/kafka");
-    let status = Command::new(script).args(arguments).stdout(Stdio::null()).status()?;
-    if status.success() { Ok(()) } else { Err(format!("dev/kafka {arguments:?} failed").into()) }
-}
-
 impl Bench {
     fn start(program: &str, count: u64) -> Outcome<Bench> {
-        let directory = std::env::temp_dir().join(format!("samestory-bench-{}", std::process::id()));
-        let kafka = directory.join("kafka");
-        fs::create_dir_all(&directory)?;
-        let pid = std::process::id().to_string();
-        dev_kafka(&["start", &kafka.display().to_string(), "--with-pid", &pid])?;
-        let read = |name: &str| fs::read_to_string(kafka.join(name)).map(|text| text.trim().to_owned());
         let bench = Bench {
             program: program.to_owned(),
-            bootstrap: read("bootstrap")?,
-            broker: read("pid")?.parse()?,
-            directory,
+            broker: Broker::start()?,
             count,
             articles: Arc::new(stream::Stream::new()),
         };
@@ -166,15 +144,13 @@ impl Bench {
     }
 
     fn client(&self) -> ClientConfig {
-        let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", &self.bootstrap);
-        config
+        self.broker.client()
     }
 
     /// Uses one partition of English raw articles, so that direct, routed and the pipe have the same input.
     fn settings(&self, mode: &str) -> Outcome<PathBuf> {
-        let file = self.directory.join(format!("{mode}.toml"));
-        let state = self.directory.join(format!("{mode}-state"));
+        let file = self.broker.directory.join(format!("{mode}.toml"));
+        let state = self.broker.directory.join(format!("{mode}-state"));
         let text = format!(
             r#"[http]
 listen = "127.0.0.1:0"
@@ -200,7 +176,7 @@ output_partitions = 1
 "bootstrap.servers" = "{bootstrap}"
 "#,
             state = state.display(),
-            bootstrap = self.bootstrap
+            bootstrap = self.broker.bootstrap
         );
         fs::write(&file, text)?;
         Ok(file)
@@ -303,7 +279,7 @@ output_partitions = 1
         let stop = Arc::new(AtomicBool::new(false));
         let held = self.raw_records()?;
         let watching = self.watch(std::slice::from_ref(&topic), held)?;
-        let before = (cpu_of(self.broker), cpu_of(std::process::id()));
+        let before = (cpu_of(self.broker.pid), cpu_of(std::process::id()));
         let mut pipe = Pipe::open(self, &group, &topic, size)?;
         let (piped, stopped) = (topic.clone(), Arc::clone(&stop));
         let thread = thread::spawn(move || {
@@ -318,7 +294,7 @@ output_partitions = 1
         let rate = seen.rate()?;
         let k = held as f64 / 1000.0;
         let (broker_cpu, stage_cpu) =
-            ((cpu_of(self.broker) - before.0) / k, (cpu_of(std::process::id()) - before.1) / k);
+            ((cpu_of(self.broker.pid) - before.0) / k, (cpu_of(std::process::id()) - before.1) / k);
         let calm = self.latency(std::slice::from_ref(&topic), 200.0, 3000)?;
         let busy = self.latency(&[topic], rate * 0.7, (rate * 0.7 * 5.0) as u64)?;
         stop.store(true, Ordering::Relaxed);
@@ -339,18 +315,18 @@ output_partitions = 1
         let topics = [format!("{mode}.unique"), format!("{mode}.near")];
         let held = self.raw_records()?;
         let watching = self.watch(&topics, held)?;
-        let before = cpu_of(self.broker);
+        let before = cpu_of(self.broker.pid);
         let mut stage = self.run(mode)?;
         let seen = watching.join().map_err(|_| "the watcher failed")?;
         let rate = seen.rate()?;
         let k = held as f64 / 1000.0;
-        let (broker_cpu, stage_cpu) = ((cpu_of(self.broker) - before) / k, cpu_of(stage.id()) / k);
+        let (broker_cpu, stage_cpu) = ((cpu_of(self.broker.pid) - before) / k, cpu_of(stage.id()) / k);
         let threads = cpu_by_thread(stage.id()).into_iter().map(|(part, cpu)| (part, cpu / k)).collect();
         eprintln!("{mode}: {rate:.0} articles/s");
         let calm = self.latency(&topics, 200.0, 3000)?;
         let busy = self.latency(&topics, rate * 0.7, (rate * 0.7 * 5.0) as u64)?;
         stop_process(&mut stage)?;
-        fs::remove_dir_all(self.directory.join(format!("{mode}-state")))?;
+        fs::remove_dir_all(self.broker.directory.join(format!("{mode}-state")))?;
         let mut stage = self.run(mode)?;
         let restore = self.restore_seconds(mode);
         stop_process(&mut stage)?;
@@ -367,7 +343,7 @@ output_partitions = 1
     }
 
     fn run(&self, mode: &str) -> Outcome<Child> {
-        let log = fs::File::create(self.directory.join(format!("{mode}.log")))?;
+        let log = fs::File::create(self.broker.directory.join(format!("{mode}.log")))?;
         let child = Command::new(&self.program)
             .arg("--config")
             .arg(self.settings(mode)?)
@@ -380,7 +356,8 @@ output_partitions = 1
     /// Waits until the log reports the restore, and returns its duration.
     fn restore_seconds(&self, mode: &str) -> Option<f64> {
         for _ in 0..1200 {
-            let log = fs::read_to_string(self.directory.join(format!("{mode}.log"))).unwrap_or_default();
+            let log =
+                fs::read_to_string(self.broker.directory.join(format!("{mode}.log"))).unwrap_or_default();
             let line = log.lines().find(|line| line.contains("\"restored\""));
             if let Some(line) = line {
                 let value: serde_json::Value = serde_json::from_str(line).ok()?;
@@ -404,12 +381,6 @@ output_partitions = 1
         };
         Ok((at(0.5), at(0.99)))
     }
-}
-
-fn stop_process(child: &mut Child) -> Outcome<()> {
-    Command::new("kill").arg(child.id().to_string()).status()?;
-    child.wait()?;
-    Ok(())
 }
 
 #[derive(Default)]
@@ -506,18 +477,8 @@ impl Pipe {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "the latency until an article is visible needs the clock")]
-fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
-}
-
 fn cpu() -> f64 {
     cpu_of(std::process::id())
-}
-
-/// CPU seconds of a process so far.
-fn cpu_of(pid: u32) -> f64 {
-    cpu_in(&fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default())
 }
 
 /// CPU seconds of the stage so far, by what its threads do. Threads that live for one batch are gone: what they took is the
@@ -542,13 +503,4 @@ fn cpu_by_thread(pid: u32) -> BTreeMap<&'static str, f64> {
     let known: f64 = parts.values().sum();
     parts.insert("read ahead, filters, caches", (cpu_of(pid) - known).max(0.0));
     parts
-}
-
-/// CPU seconds in the text of a file `stat`.
-fn cpu_in(stat: &str) -> f64 {
-    const TICKS: f64 = 100.0;
-    let after_name = stat.rsplit(") ").next().unwrap_or_default();
-    let fields: Vec<&str> = after_name.split(' ').collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) / TICKS
 }
