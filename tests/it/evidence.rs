@@ -240,49 +240,6 @@ fn a_footer_sent_as_an_article_changes_no_article_above_it() {
     }
 }
 
-// Of forty articles of 40 words above that footer, all were copies of it: they add little to it, and the first of them was of
-// the footer's cluster, so its phrases never became common.
-#[test]
-fn a_footer_sent_as_an_article_changes_no_short_item_above_it() {
-    for words in [40, 50] {
-        let mut fixture = fixture();
-        fixture.tag(&titled("footer", "The Harbour Ledger", COLOPHON));
-        let tagged = |n: u64| {
-            titled(&format!("story-{n}"), &headline(n), &format!("{}\n\n{COLOPHON}", news(n, words)))
-        };
-        let copies: Vec<Verdict> = (0..40).map(|n| fixture.tag(&tagged(n))).filter(is_duplicate).collect();
-        assert!(copies.is_empty(), "{words} words: {copies:?}");
-    }
-}
-
-// Of 200 pages with one stub under the headlines of real articles, 146 were exact duplicates: headlines of one week share a name
-// with an earlier one, and that was enough for the stub to be an article.
-#[test]
-fn a_stub_is_furniture_under_headlines_that_share_a_name_too() {
-    // No word list knows these.
-    let short = "The page that you are trying to reach is not here at this moment. Please come back later or return to the \
-        front of the site, where the news of the day is waiting.";
-    let long = format!(
-        "{short} The information in this publication is supplied as is, without any express or implied warranty. We accept \
-         no responsibility or liability for the accuracy, content, images, videos, licences, completeness, legality, or \
-         reliability of what it contains. The terms of use may change at any time and without notice to anybody."
-    );
-    assert!(tokens(short) < 50 && (50..120).contains(&tokens(&long)), "{}", tokens(&long));
-    for body in [short, &long] {
-        let mut fixture = fixture();
-        for n in 0..10 {
-            fixture.tag(&titled(&format!("page-{n}"), &headline(n), body));
-        }
-        // Half of its words are those of an earlier headline.
-        let (one, other) = (headline(4), headline(104));
-        let kin: Vec<&str> = one.split(' ').take(3).chain(other.split(' ').take(3)).collect();
-        let tagged = fixture.tag(&titled("kin", &kin.join(" "), body));
-        assert_eq!(tagged.kind, VerdictKind::Unique, "{tagged:?}");
-        let again = fixture.tag(&titled("again", &headline(4), body));
-        assert_eq!(again.kind, VerdictKind::ExactDuplicate, "the same page once more: {again:?}");
-    }
-}
-
 // Of those 200 pages, 24 were still exact duplicates: their headlines follow one form. With 100 words it was 48, because a headline
 // and the stub may have a word in common by chance.
 #[test]

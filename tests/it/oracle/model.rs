@@ -1075,24 +1075,34 @@ impl Model {
             }
             let unrelated =
                 |pair: &Comparison| pair.evidence.get(Measure::Titles).is_some_and(|share| share < 0.25);
-            let titles: BTreeSet<Vec<u32>> = pairs
+            let titles: BTreeSet<(Vec<u32>, bool)> = pairs
                 .iter()
                 .filter(|(_, pair)| {
                     pair.containment >= 0.8 && pair.containment_of_old >= 0.8 && unrelated(pair)
                 })
-                .map(|(document, _)| document.fingerprint.title.values().to_vec())
+                .map(|(document, _)| &document.fingerprint)
+                .map(|old| (old.title.values().to_vec(), old.foreign_headline))
                 .collect();
+            let speechless = titles.iter().filter(|(_, foreign)| *foreign).count();
             for ((document, pair), common) in pairs.iter_mut().zip(common) {
                 let tokens = document.fingerprint.tokens.min(article.fingerprint.tokens);
                 let foreign = document.fingerprint.foreign_headline && article.fingerprint.foreign_headline;
                 let (short, medium) = (tokens < own.rules.min_tokens, tokens < own.rules.wall_tokens);
                 let same = pair.containment >= 0.8 || pair.containment_of_old >= 0.8;
                 let other = pair.evidence.get(Measure::Titles).is_some_and(|share| share < 0.67);
-                let either = document.fingerprint.foreign_headline || article.fingerprint.foreign_headline;
-                let often = either && titles.len() >= 4 || short && !titles.is_empty();
-                let wall = pair.evidence.get(Measure::Wall).is_some()
-                    || same && unrelated(pair) && (foreign || short || medium && titles.len() >= 4)
-                    || same && other && medium && (foreign || often);
+                let several = match short {
+                    true => titles.len() >= 4,
+                    false => speechless >= 4 && 3 * speechless >= titles.len(),
+                };
+                let has_titles = pair.evidence.get(Measure::Titles).is_some();
+                let differ = has_titles && document.fingerprint.title != article.fingerprint.title;
+                let once = short && !titles.is_empty();
+                let furniture = match (unrelated(pair), medium && several) {
+                    (true, _) => foreign || short || medium && titles.len() >= 4,
+                    (false, true) => differ,
+                    (false, false) => other && medium && (foreign || once),
+                };
+                let wall = pair.evidence.get(Measure::Wall).is_some() || same && furniture;
                 pair.evidence.set(Measure::Wall, if wall { Some(1.0) } else { common.then_some(0.5) });
                 own.decide(&document.fingerprint, &article.fingerprint, pair);
             }
@@ -1138,7 +1148,7 @@ impl Model {
     }
 
     /// The shared fraction of what could be shared, each shingle divided among the clusters that have it; and whether at least
-    /// four are shared and have less than a fifth left on average. In these histories every sampled shingle is indexed, and the
+    /// four are shared and have less than three tenths left on average. In these histories every sampled shingle is indexed, and the
     /// smallest 24 are looked up.
     fn rare(
         &self,
@@ -1177,6 +1187,6 @@ impl Model {
             (_, 0) => None,
             _ => Some(contained * sum / f64::from(shared)),
         };
-        (rare, shared >= 4 && sum < 0.2 * f64::from(shared))
+        (rare, shared >= 4 && sum < 0.3 * f64::from(shared))
     }
 }

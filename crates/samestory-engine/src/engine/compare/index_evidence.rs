@@ -87,13 +87,13 @@ pub(crate) fn holds_several(
     ascending(inside.map(|candidate| candidate.document.cluster)).len() >= DIGEST_CLUSTERS
 }
 
-/// Clusters of texts that contain most of the new one and have the same numbers, ascending. They are the same story spread over
-/// several clusters after a copy was missed. They must not make its phrases count as common, or every miss would cause the next
-/// one. A shorter text that the new one contains is not among them: it may be a footer, with few words above it.
+/// Clusters whose texts largely coincide with the new one and have the same numbers, ascending. They are the
+/// same story spread over several clusters after a copy was missed. They must not make its phrases count as
+/// common, or every miss would cause the next one.
 fn clusters_alike(candidates: &[Candidate], settings: &LanguageSettings) -> Vec<DocumentNumber> {
     let alike = candidates.iter().filter(|candidate| {
         let pair = &candidate.comparison;
-        pair.containment >= settings.rules.containment_threshold
+        pair.containment.max(pair.containment_of_old) >= settings.rules.containment_threshold
             && pair.evidence.get(Measure::NumbersReplaced).is_none_or(|replaced| replaced == 0.0)
     });
     ascending(alike.map(|candidate| candidate.document.cluster))

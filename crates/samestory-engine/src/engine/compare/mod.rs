@@ -263,9 +263,6 @@ pub(crate) const UNRELATED: f64 = 0.25;
 const OPENS_ALIKE: f64 = 0.6;
 /// Below this share the newer text begins with another text.
 const OPENS_ELSEWHERE: f64 = 0.2;
-/// The same under an unrelated headline. The older text is then the footer of the page, however few words are above it: no labelled
-/// pair of that kind is one item.
-const OPENS_MOSTLY_ELSEWHERE: f64 = 0.3;
 
 /// Measures a pair without deciding its relation.
 pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
@@ -297,16 +294,8 @@ pub fn measure(old: &Fingerprint, new: &Fingerprint) -> Comparison {
     let opens_alike = opening_of_new.is_some_and(|share| share >= OPENS_ALIKE);
     // Only of a text that holds most of another can it be said that it adds to it.
     let holds = containment_of_old >= MOSTLY && !opens_alike;
-    let opens_below = |bound| opening_of_new.is_some_and(|share| share < bound);
-    let unrelated = titles.is_some_and(|common| common.share < UNRELATED);
-    let another_article = unrelated && opens_below(OPENS_MOSTLY_ELSEWHERE);
-    evidence.set(
-        Measure::Added,
-        holds.then(|| match another_article {
-            true => 1.0,
-            false => added(old, new, containment_of_old, opens_below(OPENS_ELSEWHERE)),
-        }),
-    );
+    let opens_elsewhere = opening_of_new.is_some_and(|share| share < OPENS_ELSEWHERE);
+    evidence.set(Measure::Added, holds.then(|| added(old, new, containment_of_old, opens_elsewhere)));
     // An article in a frame of notices has its copies; a notice inside another text has none. Of other walls only the index knows.
     let smaller = if new.shingles <= old.shingles { new } else { old };
     evidence.set(Measure::Wall, smaller.is_notice().then_some(1.0));
