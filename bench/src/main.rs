@@ -9,6 +9,8 @@
 //!
 //! `samestory-bench corpus` fills one store with 15.8 million stories in ten languages, or with `ARTICLES`.
 //!
+//! `samestory-bench readme` writes README's table of speeds from the results of earlier runs.
+//!
 //! `samestory-bench contender NAME [full] [in DIRECTORY] [SIZE…]` runs one contender in this process and
 //! prints a line of JSON per size. A store in a given directory is kept, and a later run continues to fill
 //! it.
@@ -17,6 +19,7 @@
 mod boilerplate;
 #[cfg(feature = "disk")]
 mod codecs;
+mod conditions;
 mod contenders;
 #[cfg(feature = "disk")]
 mod corpus;
@@ -24,6 +27,7 @@ mod feed;
 mod harness;
 #[cfg(feature = "disk")]
 mod query;
+mod readme;
 #[cfg(feature = "disk")]
 mod restore;
 mod rows;
@@ -49,12 +53,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let default_sizes = if full { store::FULL } else { store::QUICK };
         return store::contend(name, if sizes.is_empty() { default_sizes } else { &sizes }, kept);
     }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    if words.first().is_some_and(|word| word == "readme") {
+        return readme::update(&root.join(".."));
+    }
+    let results = root.join("results");
+    let run = conditions::Run::begin();
     #[cfg(feature = "disk")]
     if words.first().is_some_and(|word| word == "corpus") {
         let rows = corpus::run()?;
-        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
         std::fs::write(results.join("corpus.json"), serde_json::to_string_pretty(&rows)?)?;
-        return Ok(());
+        return run.end(&results, "corpus", conditions::own_and_children());
     }
     let full = words.first().is_some_and(|word| word == "full");
     if full {
@@ -99,7 +108,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         query::print(&questions);
         stores.extend(questions);
     }
-    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
     std::fs::create_dir_all(&results)?;
     let mut all = harness::json(&steps);
     if let serde_json::Value::Array(all) = &mut all {
@@ -107,5 +115,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     std::fs::write(results.join("latest.json"), serde_json::to_string_pretty(&all)?)?;
     eprintln!("written to bench/results/latest.json");
-    Ok(())
+    run.end(&results, "latest", conditions::own_and_children())
 }

@@ -3,7 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::{Value, json};
+
 use super::folder::Folder;
+
+#[path = "../../bench/src/readme.rs"]
+mod speed;
 
 /// The code blocks of a language on the first screen, before the second heading of its level.
 fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
@@ -75,4 +80,51 @@ fn the_badges_are_true() {
     }
     let versions = versions.replace(' ', "_and_");
     assert!(kafka.contains(&format!("Kafka-{versions}-")) && kafka.contains(&versions.replace('_', " ")));
+}
+
+#[test]
+fn readme_has_one_place_for_the_table_of_speeds() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let updated = speed::replaced(&readme, "figures\n").unwrap();
+    assert!(updated.contains(&format!("{}figures\n{}", speed::BEGIN, speed::END)));
+    assert!(speed::replaced("no markers", "figures").is_err());
+    assert!(speed::replaced(&format!("{readme}{readme}"), "figures").is_err());
+}
+
+#[test]
+fn the_table_of_speeds_shows_what_was_measured_and_where() {
+    let latest = json!([
+        { "name": "MinHash, English", "articles_per_s": 31_415, "mb_per_s": 70.1 },
+        {
+            "name": "samestory in RocksDB, changelog in Kafka, 100000", "contender": "samestory in RocksDB, changelog in Kafka",
+            "articles": 100_000, "articles_per_s": 15_100, "own_cpu_us": 36.6, "cpu_us": 108.2, "look_up_p50_ms": 0.0412,
+            "look_up_p99_ms": 0.2, "disk_kib": 1.19, "resident_mb": 242,
+        },
+        { "name": "restore from nothing, 100000", "articles": 100_000, "articles_per_s": 18_400, "cpu_us": 80 },
+    ]);
+    let kafka = json!([
+        { "name": "direct", "articles": 40_000, "articles_per_s": 3600.4, "stage_cpu_s_per_1000": 0.35, "p50_ms_at_200_per_s": 29,
+          "p99_ms_at_200_per_s": 58.4, "restored_articles_per_s": 15_300.2 },
+    ]);
+    let conditions = json!({
+        "latest": { "commit": "abc1234", "cores": 2, "cpu": "Some CPU", "others": 0.01 },
+        "kafka": { "commit": "abc1234-dirty", "cores": 2, "cpu": "Some CPU", "others": 0.42 },
+    });
+    let section = speed::section(&latest, &Value::Null, &kafka, &conditions).unwrap();
+    let lines: Vec<&str> = section.lines().collect();
+    let expected = [
+        "`make bench` at commit abc1234, 2 cores of Some CPU (otherwise idle).",
+        "`make bench-kafka` at commit abc1234-dirty, 2 cores of Some CPU (other programs took 42 % of them: compare rows with each other only).",
+        "",
+        "| | articles | articles/s | µs on the judging thread | µs on all cores | p50, p99 ms | KiB each | resident MB |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+        "| samestory in RocksDB, changelog in Kafka | 100,000 | 15,100 | 37 | 108 | 0.041, 0.2 | 1.19 | 242 |",
+        "| restore from nothing | 100,000 | 18,400 | – | 80 | – | – | – |",
+        "| on the bus: `direct` | 40,000 | 3,600 | – | 350 | 29, 58 | – | – |",
+        "| on the bus: `direct`, restored from the changelog | 40,000 | 15,300 | – | – | – | – | – |",
+    ];
+    assert_eq!(lines, expected);
+    // Otherwise an empty folder of results would empty the table.
+    assert!(speed::section(&Value::Null, &Value::Null, &Value::Null, &conditions).is_err());
 }

@@ -4,6 +4,8 @@
 //! `make bench-kafka` prints one table and writes bench/results/kafka.json. ARTICLES=n sets the number of
 //! articles.
 
+#[path = "../conditions.rs"]
+mod conditions;
 #[path = "../stream.rs"]
 #[allow(dead_code, reason = "shared with the other benchmark")]
 mod stream;
@@ -30,6 +32,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 fn main() -> Outcome<()> {
     let count: u64 = std::env::var("ARTICLES").ok().and_then(|text| text.parse().ok()).unwrap_or(60_000);
     let program = std::env::args().nth(1).ok_or("usage: kafka PROGRAM")?;
+    let run = conditions::Run::begin();
     let bench = Bench::start(&program, count)?;
     let mut rows = Vec::new();
     let mut best: Option<Row> = None;
@@ -82,12 +85,13 @@ fn main() -> Outcome<()> {
     let rows: Vec<_> = rows.iter().map(Row::json).collect();
     fs::write(results.join("kafka.json"), serde_json::to_string_pretty(&rows)?)?;
     eprintln!("written to bench/results/kafka.json");
-    Ok(())
+    run.end(&results, "kafka", conditions::own_and_children() + cpu_of(bench.broker))
 }
 
 /// The measurements of one pipeline: the bare pipe, or the stage in one mode.
 struct Row {
     name: &'static str,
+    articles: u64,
     rate: f64,
     /// CPU seconds per thousand articles.
     broker_cpu: f64,
@@ -106,6 +110,7 @@ impl Row {
     fn json(&self) -> serde_json::Value {
         json!({
             "name": self.name,
+            "articles": self.articles,
             "articles_per_s": self.rate,
             "broker_cpu_s_per_1000": self.broker_cpu,
             "stage_cpu_s_per_1000": self.stage_cpu,
@@ -325,6 +330,7 @@ output_partitions = 1
         thread.join().map_err(|_| "the pipe failed")?;
         Ok(Row {
             name: "pipe",
+            articles: held,
             rate,
             broker_cpu,
             stage_cpu,
@@ -356,6 +362,7 @@ output_partitions = 1
         stop_process(&mut stage)?;
         Ok(Row {
             name: mode,
+            articles: held,
             rate,
             broker_cpu,
             stage_cpu,
