@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use samestory_engine::Deduplicator;
 use samestory_engine::engine::Batch;
-use samestory_engine::index::{Budget, Change, Durability, Rocks, RocksOptions, Store};
+use samestory_engine::index::{Budget, ChangelogRecord, Durability, Rocks, RocksOptions, Store};
 use serde_json::{Value, json};
 
 use crate::contenders::{self, Contender, Outcome};
@@ -20,9 +20,6 @@ use crate::stream::Stream;
 /// Records per batch, as in the stage.
 const CHUNK: usize = 2000;
 const AHEAD: Durability = Durability::Changelog { partition: 0 };
-
-/// The key and value of a changelog record.
-type Record = (Vec<u8>, Option<Vec<u8>>);
 
 /// Measures both ways of restoring.
 pub fn rows(articles: u64) -> Outcome<Vec<Value>> {
@@ -60,11 +57,11 @@ pub fn print(rows: &[Value]) {
 }
 
 /// The changelog that a stage would have written for these articles, after compaction.
-fn log(articles: u64) -> Outcome<Vec<Record>> {
+fn log(articles: u64) -> Outcome<Vec<ChangelogRecord>> {
     let mut dedup = Deduplicator::in_memory(contenders::options()?);
     let (stream, prepare) = (Arc::new(Stream::new()), contenders::memory()?.prepare());
     let mut feed = Feed::start(&stream, &prepare, 0, articles);
-    let mut newest: BTreeMap<Vec<u8>, (usize, Option<Vec<u8>>)> = BTreeMap::new();
+    let mut newest: BTreeMap<Vec<u8>, (i64, Option<Vec<u8>>)> = BTreeMap::new();
     let (mut held, mut at) = (0, 0);
     while held < articles {
         let items = feed.take(500);
@@ -76,22 +73,25 @@ fn log(articles: u64) -> Outcome<Vec<Record>> {
             newest.insert(key, (at, value));
         }
     }
-    let mut log: Vec<(usize, Record)> =
-        newest.into_iter().map(|(key, (at, value))| (at, (key, value))).collect();
-    log.sort_unstable();
-    Ok(log.into_iter().map(|(_, record)| record).collect())
+    let record = |(key, (offset, value))| ChangelogRecord { offset, key, value };
+    let mut log: Vec<ChangelogRecord> = newest.into_iter().map(record).collect();
+    log.sort_unstable_by_key(|record| record.offset);
+    Ok(log)
 }
 
-fn restore(directory: &Path, options: &RocksOptions, log: &[Record], from_nothing: bool) -> Outcome<()> {
+fn restore(
+    directory: &Path,
+    options: &RocksOptions,
+    log: &[ChangelogRecord],
+    from_nothing: bool,
+) -> Outcome<()> {
     let mut store = match from_nothing {
         true => Rocks::refill(directory, options)?,
         false => Rocks::open(directory, options)?,
     };
     let attestor = store.attestor().ok_or("the store follows a changelog")?;
     for records in log.chunks(CHUNK) {
-        let changes: Result<Vec<Change>, _> =
-            records.iter().map(|(key, value)| Change::decode(key, value.as_deref())).collect();
-        store.apply_changes(&changes?, &attestor.attest(0))?;
+        store.replay(records, &attestor.attest(0))?;
     }
     if from_nothing {
         drop(store);

@@ -1,5 +1,5 @@
-//! A restore in progress: replays a partition's changelog into its store, chunk by chunk, between the worker's turns.
-//! `restore` opens the store and begins it; `finish` builds posting lists in the background. A restored store is at the
+//! A restore in progress: reads a partition's changelog, chunk by chunk, between the worker's turns; `applier` writes it to
+//! the store. `restore` opens the store and begins it; `finish` builds posting lists in the background. A restored store is at the
 //! high watermark that its changelog had when the restore began.
 
 use std::path::PathBuf;
@@ -12,12 +12,15 @@ use rdkafka::message::Message;
 
 use crate::metrics;
 use crate::status::Restore;
-use samestory_engine::index::{Attestor, Change, Rocks, RocksOptions, Rows, Store, StoreError};
+use samestory_engine::index::{
+    Attestor, ChangelogRecord, ReplayError, Rocks, RocksOptions, Rows, Store, StoreError,
+};
 
+use super::applier::Applier;
 use super::finish::Finishing;
 use super::restore::RestoreError;
 use crate::kafka::client::{PATIENCE, Quiet, left_until};
-use crate::kafka::faults::{Constant, FAULTS, Faults, Point};
+use crate::kafka::faults::{Constant, FAULTS, Faults};
 
 /// Records that are applied together.
 const CHUNK: usize = 2000;
@@ -42,13 +45,15 @@ pub(crate) enum Restoring {
 pub(crate) struct ChangelogReplay {
     pub(super) changelog: String,
     pub(super) partition: i32,
-    pub(super) followed: Followed,
+    pub(super) applier: Applier,
     /// Set if the store is filled without posting lists: its directory and options, to build them afterwards.
     pub(super) unposted: Option<(PathBuf, RocksOptions)>,
     pub(super) log: BaseConsumer<Quiet>,
     /// The store is older than the changelog keeps tombstones: a single record to replay proves it too old.
     pub(super) stale: bool,
     pub(super) next: i64,
+    /// The offset after the last record that was handed over to be applied.
+    pub(super) handed_over: i64,
     pub(super) first: i64,
     /// The high watermark at the start. Open transactions of previous owners are below it, and are waited for.
     pub(super) target: i64,
@@ -148,27 +153,64 @@ fn log_restored(partition: i32, so_far: Restore) {
 }
 
 impl ChangelogReplay {
-    /// Replays one chunk of the changelog.
+    /// Reads one chunk of the changelog, while the one before it is applied.
     fn step(mut self: Box<Self>) -> Result<RestoreStep, RestoreError> {
         let deadline = Instant::now() + STEP;
-        let mut changes = Vec::new();
+        let was_idle = self.applier.is_idle();
+        let room = self.applier.has_room(deadline);
+        if room.map_err(|error| self.failed(error))? {
+            let before = self.next;
+            let records = self.read(deadline)?;
+            self.records += records.len() as u64;
+            metrics::restored(records.len() as u64);
+            if !records.is_empty() || self.next > self.handed_over {
+                self.applier.apply(records, u64::try_from(self.next).unwrap_or(0));
+                self.handed_over = self.next;
+            }
+            let pause = FAULTS.value(Constant::RestorePause, 0);
+            if pause > 0 {
+                std::thread::sleep(Duration::from_millis(pause));
+            }
+            if self.next > before || !was_idle {
+                self.advanced = Instant::now();
+            } else {
+                self.warn_if_stalled();
+            }
+        }
+        self.log_progress();
+        let is_read = self.next >= self.target;
+        if !is_read || !self.applier.is_done(deadline).map_err(|error| self.failed(error))? {
+            return Ok(RestoreStep::More(Restoring::Replaying(self)));
+        }
+        let so_far = self.so_far();
+        let followed = self.applier.finish();
+        if let Some((directory, options)) = self.unposted {
+            drop(followed);
+            let finishing = Finishing::start(self.partition, directory, options, so_far)?;
+            return Ok(RestoreStep::More(Restoring::Finishing(Box::new(finishing))));
+        }
+        if self.records > 0 {
+            log_restored(self.partition, so_far);
+        }
+        Ok(RestoreStep::Restored(Box::new(followed)))
+    }
+
+    /// Reads records until there are enough for one chunk, or until the deadline.
+    fn read(&mut self, deadline: Instant) -> Result<Vec<ChangelogRecord>, RestoreError> {
+        let mut records = Vec::new();
         let chunk = FAULTS.value(Constant::RestoreChunk, CHUNK as u64) as usize;
-        let before = self.next;
-        while self.next < self.target && changes.len() < chunk {
+        while self.next < self.target && records.len() < chunk {
             let left = left_until(deadline);
             match self.log.poll(left) {
                 Some(Ok(message)) if self.stale => {
                     return Err(RestoreError::TooOld { known: self.first, first: message.offset() });
                 }
                 Some(Ok(message)) => {
-                    let key = message.key().unwrap_or_default();
-                    let change = Change::decode(key, message.payload()).map_err(|error| {
-                        let (partition, offset) = (self.partition, message.offset());
-                        RestoreError::Foreign { partition, offset, error }
-                    })?;
+                    let key = message.key().unwrap_or_default().to_vec();
+                    let value = message.payload().map(<[u8]>::to_vec);
                     self.bytes += (key.len() + message.payload_len()) as u64;
                     self.next = message.offset() + 1;
-                    changes.push(change);
+                    records.push(ChangelogRecord { offset: message.offset(), key, value });
                 }
                 // The last record may be followed by transaction markers and aborted records.
                 Some(Err(KafkaError::PartitionEOF(_))) => self.next = self.next.max(self.position()?),
@@ -181,37 +223,16 @@ impl ChangelogReplay {
                 break;
             }
         }
-        self.records += changes.len() as u64;
-        metrics::restored(changes.len() as u64);
-        if !changes.is_empty() || self.next > self.first {
-            let end = u64::try_from(self.next).unwrap_or(0);
-            let Followed { store, attestor } = &mut self.followed;
-            store.apply_changes(&changes, &attestor.attest(end))?;
-            FAULTS.reach(Point::Restore);
+        Ok(records)
+    }
+
+    fn failed(&self, error: ReplayError) -> RestoreError {
+        match error {
+            ReplayError::Foreign { offset, error } => {
+                RestoreError::Foreign { partition: self.partition, offset, error }
+            }
+            ReplayError::Store(error) => RestoreError::Store(error),
         }
-        let pause = FAULTS.value(Constant::RestorePause, 0);
-        if pause > 0 {
-            std::thread::sleep(Duration::from_millis(pause));
-        }
-        if self.next > before {
-            self.advanced = Instant::now();
-        } else {
-            self.warn_if_stalled();
-        }
-        self.log_progress();
-        if self.next < self.target {
-            return Ok(RestoreStep::More(Restoring::Replaying(self)));
-        }
-        let so_far = self.so_far();
-        if let Some((directory, options)) = self.unposted {
-            drop(self.followed);
-            let finishing = Finishing::start(self.partition, directory, options, so_far)?;
-            return Ok(RestoreStep::More(Restoring::Finishing(Box::new(finishing))));
-        }
-        if self.records > 0 {
-            log_restored(self.partition, so_far);
-        }
-        Ok(RestoreStep::Restored(Box::new(self.followed)))
     }
 
     fn so_far(&self) -> Restore {
@@ -233,7 +254,9 @@ impl ChangelogReplay {
 
     fn is_stalled(&self) -> bool {
         let stall = FAULTS.value(Constant::RestoreStall, STALL.as_millis() as u64);
-        self.next < self.target && self.advanced.elapsed() >= Duration::from_millis(stall)
+        self.next < self.target
+            && self.applier.is_idle()
+            && self.advanced.elapsed() >= Duration::from_millis(stall)
     }
 
     /// Logs what a stalled restore waits for.

@@ -198,15 +198,6 @@ pub(crate) enum IdRow {
     Residence(ArticleId),
 }
 
-#[cfg(feature = "rocksdb")]
-impl IdRow {
-    pub(crate) fn id(&self) -> &ArticleId {
-        match self {
-            IdRow::Document(id, _) | IdRow::Residence(id) => id,
-        }
-    }
-}
-
 pub(crate) fn decode_id(bytes: &[u8]) -> Result<IdRow, DecodeError> {
     let mut read = ByteReader(bytes);
     let length = read.array().map(u16::from_be_bytes)?;

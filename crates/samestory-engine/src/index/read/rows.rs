@@ -141,8 +141,13 @@ pub trait Rows {
         keys.iter().map(|key| self.get(family, key)).collect()
     }
 
-    /// Whether an id may be known in any language; `false` is certain.
+    /// Whether there may be a document of an id in any language; `false` is certain.
     fn may_know(&self, _id: &ArticleId) -> bool {
+        true
+    }
+
+    /// Whether there may be a residence of an id; `false` is certain.
+    fn may_reside(&self, _id: &ArticleId) -> bool {
         true
     }
 
@@ -317,6 +322,9 @@ impl<R: Rows + ?Sized> Rows for &R {
     }
     fn may_know(&self, id: &ArticleId) -> bool {
         (**self).may_know(id)
+    }
+    fn may_reside(&self, id: &ArticleId) -> bool {
+        (**self).may_reside(id)
     }
     fn shared_documents(
         &self,

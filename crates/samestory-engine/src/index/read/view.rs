@@ -113,7 +113,7 @@ pub trait View: Rows {
 
     /// The residence of an id, expired or not.
     fn residence(&self, id: &ArticleId) -> Result<Option<Residence>, StoreError> {
-        if !self.may_know(id) {
+        if !self.may_reside(id) {
             return Ok(None);
         }
         let value = self.get(Family::Ids, &key::residence(id))?;

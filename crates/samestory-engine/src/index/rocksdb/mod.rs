@@ -9,6 +9,7 @@ mod bounded;
 mod budget;
 mod cache;
 mod existing;
+mod fill;
 #[cfg(test)]
 mod full_tests;
 mod maintenance;
@@ -37,10 +38,10 @@ use super::format::key::Family;
 use super::read::rows::{Order, PostingLists, Rows, Span, Visit};
 use super::record::Document;
 use super::scheme::IndexSchemes;
-use super::write_set::change::Change;
+use super::write_set::change::{Change, ChangelogRecord, ReplayError};
 use super::write_set::overlay::{Overlay, WriteSet};
 use super::write_set::pending::Pending;
-use super::{Attestor, Durability, Opening, Proven, Store, StoreError};
+use super::{Attestor, Committed, Durability, Opening, Proven, Store, StoreError};
 
 pub use budget::Budget;
 pub use cache::blocks::Blocks;
@@ -128,6 +129,17 @@ impl Rocks {
         &self.reader.0
     }
 
+    /// Writes, unless an earlier write has failed.
+    fn unless_broken(
+        &mut self,
+        write: impl FnOnce(&mut Rocks) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        match self.broken {
+            None => write(self).map_err(|error| self.broken.insert(error).clone()),
+            Some(ref error) => Err(error.clone()),
+        }
+    }
+
     fn write_unbroken(&mut self, write_set: WriteSet, next: Option<u64>) -> Result<(), StoreError> {
         #[cfg(feature = "faults")]
         let next = self.written_beside(next)?;
@@ -140,11 +152,10 @@ impl Rocks {
         self.opened().sieve.insert(&pending);
         let (batch, tables) = std::thread::scope(|scope| {
             let (upkeep, opened) = (&mut self.upkeep, &*self.reader.0);
-            let mut stage = || match opened.options.unposted {
-                true => Ok(Default::default()),
-                false => upkeep
+            let mut stage = || {
+                upkeep
                     .staged(opened, postings::Staged::new(&pending, &opened.postings))
-                    .map_err(|error| opened.forget_damaged(error)),
+                    .map_err(|error| opened.forget_damaged(error))
             };
             let batch = || opened.batch(&pending, next);
             // Without a thread there is still this one.
@@ -172,9 +183,7 @@ impl Rocks {
         drop(applying);
         opened.note(&pending);
         opened.version.fetch_add(1, Ordering::Relaxed);
-        if !opened.options.unposted {
-            self.upkeep.start(&self.reader)?;
-        }
+        self.upkeep.start(&self.reader)?;
         if self.opened().sieve.is_stale(self.opened()) || self.opened().sieve.is_due() {
             self.scan = cache::membership::Scan::start(self.reader());
         }
@@ -256,12 +265,20 @@ impl Store for Rocks {
     }
 
     fn write(&mut self, write_set: WriteSet, proven: Proven) -> Result<(), StoreError> {
-        match self.broken {
-            None => self
-                .write_unbroken(write_set, proven.changelog_next)
-                .map_err(|error| self.broken.insert(error).clone()),
-            Some(ref error) => Err(error.clone()),
+        let next = proven.changelog_next;
+        self.unless_broken(|store| match store.opened().options.filled {
+            true => Err(store.opened().is_being_filled()),
+            false => store.write_unbroken(write_set, next),
+        })
+    }
+
+    fn replay(&mut self, records: &[ChangelogRecord], proof: &Committed) -> Result<(), ReplayError> {
+        let changes = fill::decoded(records)?;
+        if !self.opened().options.filled {
+            return Ok(self.apply_changes(&changes, proof)?);
         }
+        let proven = proof.check(self)?;
+        Ok(self.unless_broken(|store| store.fill(records, &changes, proven.changelog_next))?)
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
@@ -432,6 +449,9 @@ impl Rows for Rocks {
     }
     fn may_know(&self, id: &ArticleId) -> bool {
         self.reader.may_know(id)
+    }
+    fn may_reside(&self, id: &ArticleId) -> bool {
+        self.reader.may_reside(id)
     }
     fn shared_documents(
         &self,

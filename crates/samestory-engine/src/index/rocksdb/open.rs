@@ -38,9 +38,9 @@ pub struct RocksOptions {
     /// If damaged segments covered more documents of a language than this, opening the store is refused with
     /// [`StoreError::OtherBands`], and [`super::Rocks::reband`] builds them again. For callers that cannot wait.
     pub most_rebuilt_at_open: u64,
-    /// Fills the store without postings; [`super::Rocks::refill`] sets it.
+    /// The store is filled from its changelog, without postings; [`super::Rocks::refill`] sets it.
     #[doc(hidden)]
-    pub unposted: bool,
+    pub filled: bool,
     /// Memtable size of a column family, in bytes.
     pub write_buffer: usize,
     /// Maximum number of open files, within the limit of the process.
@@ -63,7 +63,7 @@ impl RocksOptions {
             postings_in_memory: budget.shares.postings_of_a_language(),
             most_rebuilt_at_open: u64::MAX,
             budget,
-            unposted: false,
+            filled: false,
             write_buffer: 48 << 20,
             open_files: 512,
             #[cfg(feature = "faults")]

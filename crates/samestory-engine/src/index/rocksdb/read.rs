@@ -76,6 +76,10 @@ impl Rows for RocksReader {
         self.0.sieve.may_know(id)
     }
 
+    fn may_reside(&self, id: &ArticleId) -> bool {
+        self.0.sieve.may_reside(id)
+    }
+
     fn shared_documents(
         &self,
         language: Lang,
@@ -164,7 +168,8 @@ fn both_halves<K: Sync, R: Send>(
 }
 
 impl RocksReader {
-    fn read_documents(
+    /// Documents by number, past the cache.
+    pub(super) fn read_documents(
         &self,
         language: Lang,
         numbers: &[DocumentNumber],

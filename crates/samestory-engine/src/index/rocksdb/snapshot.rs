@@ -121,6 +121,10 @@ impl Rows for Snapshot<'_> {
         self.reader.may_know(id)
     }
 
+    fn may_reside(&self, id: &ArticleId) -> bool {
+        self.reader.may_reside(id)
+    }
+
     fn posting_lists(
         &self,
         language: Lang,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};
 
+use crate::index::StoreError;
 use crate::index::format::bytes::DecodeError;
 use crate::index::format::key;
 use crate::index::format::key::{ChangeKey, Family};
@@ -104,6 +105,44 @@ impl Change {
             }
         }
     }
+}
+
+/// A record of the changelog, as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangelogRecord {
+    /// Its offset, for messages.
+    pub offset: i64,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Its value; `None` for a tombstone.
+    pub value: Option<Vec<u8>>,
+}
+
+impl ChangelogRecord {
+    /// The change that it carries.
+    ///
+    /// # Errors
+    /// As [`Change::decode`].
+    pub fn change(&self) -> Result<Change, ReplayError> {
+        Change::decode(&self.key, self.value.as_deref())
+            .map_err(|error| ReplayError::Foreign { offset: self.offset, error })
+    }
+}
+
+/// Why records of the changelog were not applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// A record was not written by this version: stop.
+    #[error("offset {offset}: {error}")]
+    Foreign {
+        /// The offset of the record.
+        offset: i64,
+        /// What is wrong with it.
+        error: DecodeError,
+    },
+    /// See [`StoreError`].
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// Rows by family and key.

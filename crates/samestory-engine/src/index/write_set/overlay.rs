@@ -243,6 +243,12 @@ impl<B: Rows + ?Sized> Rows for Overlay<'_, B> {
         pending() == Some(true) || self.base.may_know(id)
     }
 
+    fn may_reside(&self, id: &ArticleId) -> bool {
+        let pending =
+            || self.pending.rows.get(&Family::Ids).is_some_and(|rows| rows.contains_key(&key::residence(id)));
+        self.base.may_reside(id) || pending()
+    }
+
     fn shared_documents(
         &self,
         language: Lang,

@@ -24,6 +24,11 @@ pub(crate) fn of_id(id: &[u8]) -> u64 {
     xxh3_64(id)
 }
 
+/// Hash of an id that has a residence.
+pub(crate) fn of_residence(id: &[u8]) -> u64 {
+    xxh3_64_with_seed(id, 2)
+}
+
 /// Hash of the key of a cluster's row.
 pub(crate) fn of_cluster(key: &[u8]) -> u64 {
     xxh3_64_with_seed(key, 1)

@@ -1,4 +1,4 @@
-//! The membership filter of a store: which ids and clusters may exist. A background scan fills it when the store is
+//! The membership filter of a store: which documents (by id), residences and clusters may exist. A background scan fills it when the store is
 //! opened, and it is used once it is complete. Buckets are in the filters of their segments.
 //!
 //! Every write is added to the filter before it is applied, so nothing is missing when the scan of the
@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use rocksdb::properties;
 
-use super::bloom::{Filter, of_cluster, of_id};
+use super::bloom::{Filter, of_cluster, of_id, of_residence};
 use crate::index::StoreError;
 use crate::index::format::key;
 use crate::index::format::key::{Family, IdRow};
 use crate::index::read::rows::{Order, Rows, Span};
 use crate::index::rocksdb::{Opened, RocksReader};
+use crate::index::write_set::change::Change;
 use crate::index::write_set::pending::Pending;
 use crate::model::ArticleId;
 
@@ -41,17 +42,24 @@ struct State {
 }
 
 impl MembershipFilter {
-    /// Whether an id may be known.
+    /// Whether there may be a document of an id.
     pub(crate) fn may_know(&self, id: &ArticleId) -> bool {
+        self.may_contain(of_id(id.as_str().as_bytes()))
+    }
+
+    /// Whether there may be a residence of an id.
+    pub(crate) fn may_reside(&self, id: &ArticleId) -> bool {
+        self.may_contain(of_residence(id.as_str().as_bytes()))
+    }
+
+    fn may_contain(&self, hash: u64) -> bool {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let hash = of_id(id.as_str().as_bytes());
         state.complete.as_ref().is_none_or(|filter| filter.contains(hash))
     }
 
     /// Whether a row of `clusters` may be there.
     pub(crate) fn may_cluster(&self, key: &[u8]) -> bool {
-        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        state.complete.as_ref().is_none_or(|filter| filter.contains(of_cluster(key)))
+        self.may_contain(of_cluster(key))
     }
 
     /// Takes note of what is about to be written.
@@ -62,15 +70,31 @@ impl MembershipFilter {
         let residences = pending.rows.get(&Family::Ids).into_iter().flatten();
         let residences = residences.filter(|(_, value)| value.is_some());
         let residences = residences.filter_map(|(key, _)| match key::decode_id(key) {
-            Ok(IdRow::Residence(id)) => Some(of_id(id.as_str().as_bytes())),
+            Ok(IdRow::Residence(id)) => Some(of_residence(id.as_str().as_bytes())),
             _ => None,
         });
         let clusters = pending.rows.get(&Family::Clusters).into_iter().flatten();
         let clusters = clusters.filter(|(key, value)| value.is_some() && key::is_cluster(key));
         let clusters = clusters.map(|(key, _)| of_cluster(key));
+        self.insert_hashes(ids.chain(residences).chain(clusters));
+    }
+
+    /// Takes note of the ids and clusters that these changes are about to write.
+    pub(crate) fn insert_changes<'c>(&self, changes: impl Iterator<Item = &'c Change>) {
+        self.insert_hashes(changes.filter_map(|change| match change {
+            Change::Document(document) => Some(of_id(document.id.as_str().as_bytes())),
+            Change::Residence(row) => Some(of_residence(row.id.as_str().as_bytes())),
+            Change::Cluster(cluster) => {
+                Some(of_cluster(&key::cluster(cluster.id.language, cluster.id.number)))
+            }
+            _ => None,
+        }));
+    }
+
+    fn insert_hashes(&self, hashes: impl Iterator<Item = u64>) {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let State { complete, next, .. } = &mut *state;
-        for hash in ids.chain(residences).chain(clusters) {
+        for hash in hashes {
             complete.iter_mut().chain(next.iter_mut()).for_each(|filter| insert(filter, hash));
         }
     }
@@ -182,7 +206,8 @@ fn scan(reader: &RocksReader, stop: &AtomicBool) -> Result<Option<Filter>, Store
         let scanned = reader.scan(family, &Span::all(), Order::Ascending, &mut |key, _| {
             match family {
                 Family::Ids => match key::decode_id(key) {
-                    Ok(row) => insert(&mut filter, of_id(row.id().as_str().as_bytes())),
+                    Ok(IdRow::Document(id, _)) => insert(&mut filter, of_id(id.as_str().as_bytes())),
+                    Ok(IdRow::Residence(id)) => insert(&mut filter, of_residence(id.as_str().as_bytes())),
                     Err(_) => damaged = true,
                 },
                 _ if key::is_cluster(key) => insert(&mut filter, of_cluster(key)),
@@ -218,9 +243,11 @@ impl Opened {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::read::view::View;
+    use crate::index::rocksdb::Rocks;
     use crate::index::rocksdb::maintenance::upkeep::tests::{document, empty_store};
-    use crate::index::{Change, Store};
-    use crate::model::Lang;
+    use crate::index::{Residence, Store, Whereabouts};
+    use crate::model::{BoundedStr, EventTime, Lang, Position};
 
     fn id(number: u64) -> ArticleId {
         ArticleId::new(&format!("a{number}")).unwrap()
@@ -240,6 +267,28 @@ mod tests {
         }
         assert!(store.opened().sieve.may_know(&id(0)));
         assert!((FEW..350).contains(&most), "it grew to {most} keys of 400");
+        drop(store);
+        drop(std::fs::remove_dir_all(&directory));
+    }
+
+    // Every new article used to read a residence row, because the filter did not tell residences from documents.
+    #[test]
+    fn the_filter_tells_residences_from_documents() {
+        let (mut store, directory) = empty_store("residences");
+        let options = store.opened().options.clone();
+        let position = Position::File { file: BoundedStr::new("a"), line: 1 };
+        let (language, since, whereabouts) = (Lang::UND, EventTime::from_millis(1), Whereabouts::Gone);
+        let moved = Residence { id: id(1), language, since, position, whereabouts };
+        store.wait_for_filter();
+        store.apply_own_changes(&[document(0), Change::Residence(Box::new(moved.clone()))]).unwrap();
+        for _ in 0..2 {
+            assert_eq!([id(0), id(1), id(2)].map(|id| store.may_know(&id)), [true, false, false]);
+            assert_eq!([id(0), id(1), id(2)].map(|id| store.may_reside(&id)), [false, true, false]);
+            assert_eq!(store.residence(&id(1)), Ok(Some(moved.clone())));
+            drop(store);
+            store = Rocks::open(&directory, &options).unwrap();
+            store.wait_for_filter();
+        }
         drop(store);
         drop(std::fs::remove_dir_all(&directory));
     }
