@@ -71,7 +71,7 @@ pub struct Answer {
     pub containment: Fraction,
     /// Probability that a person would agree.
     pub confidence: Fraction,
-    /// What kind of content the text is.
+    /// The kind of content of the text.
     pub content_kind: ContentKind,
 }
 

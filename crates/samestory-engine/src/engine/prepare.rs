@@ -37,7 +37,7 @@ pub struct Prepared {
     pub published_at: Option<EventTime>,
     /// Fetch time as the article states it; clamped later to give the event time.
     pub fetched_at: Option<EventTime>,
-    /// What kind of content the text is.
+    /// The kind of content of the text.
     pub content_kind: ContentKind,
     /// Flags about the text and the language, ascending.
     pub flags: Vec<Flag>,

@@ -52,7 +52,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// What kind of content its text is.
+    /// The kind of content of its text.
     pub fn content_kind(&self) -> ContentKind {
         ContentKind::from_bits(self.flags).of_length(self.fingerprint.tokens, self.language)
     }

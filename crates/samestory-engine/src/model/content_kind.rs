@@ -1,4 +1,4 @@
-//! What kind of content an article is: running text, too little of it, a list or a table. It is read off the text alone, so it
+//! The kind of content of an article: running text, too little of it, a list or a table. It is read off the text alone, so it
 //! is the same wherever the text is judged; no verdict depends on it.
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use super::Lang;
 use crate::text::language::{self, Segmentation};
 
 listed! {
-/// What kind of content an article is. Its names are part of the public contract, its bits of the state.
+/// The kind of content of an article. Its names are part of the public contract, its bits of the state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

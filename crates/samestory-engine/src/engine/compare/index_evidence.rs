@@ -172,7 +172,7 @@ impl Headlines {
         Headlines { unrelated: titles.len(), foreign }
     }
 
-    /// Whether the text is furniture whatever the headline: a short one under several unrelated headlines, a longer one if
+    /// True if the text is furniture whatever the headline: a short one under several unrelated headlines, a longer one if
     /// several of them, and a third at least, have no word in it. Wire copy speaks of what its headlines say.
     fn are_of_furniture(self, short: bool) -> bool {
         match short {
@@ -182,7 +182,7 @@ impl Headlines {
     }
 }
 
-/// Whether a short text is page furniture under these two headlines. It has appeared under `others` too.
+/// True if a short text is page furniture under these two headlines. It has appeared under `others` too.
 fn is_wall(
     pair: &Comparison,
     old: &Fingerprint,

@@ -342,7 +342,7 @@ struct Figures {
 }
 
 impl Figures {
-    /// Whether the texts give one table: many figures in common, and hardly another one. The numbers that only one of them has are
+    /// True if the texts give one table: many figures in common, and hardly another one. The numbers that only one of them has are
     /// then further lines, or the same amounts in other units.
     fn are_of_one_table(self) -> bool {
         self.common >= FIGURES && self.common >= ONE_TABLE * self.fewer

@@ -67,7 +67,7 @@ pub trait View {
         keys.iter().map(|key| self.get(family, key)).collect()
     }
 
-    /// Whether an id may be known in any language; `false` is certain.
+    /// True if an id may be known in any language; `false` is certain.
     fn may_know(&self, _id: &ArticleId) -> bool {
         true
     }

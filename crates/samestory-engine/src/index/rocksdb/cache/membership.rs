@@ -42,7 +42,7 @@ struct State {
 }
 
 impl MembershipFilter {
-    /// Whether an id may be known.
+    /// True if an id may be known.
     pub(crate) fn may_know(&self, id: &ArticleId) -> bool {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let hash = of_id(id.as_str().as_bytes());
