@@ -11,7 +11,7 @@ use crate::model::Flag;
 use crate::model::{DocumentNumber, MatchType};
 
 use super::evidence::Measure;
-use super::{Comparison, MOSTLY, PART, Relation, SAME_HEADLINE, UNRELATED};
+use super::{Comparison, MOSTLY, PART, Relation, SAME_HEADLINE};
 use crate::engine::candidates::{Candidate, Candidates, Search, ascending, looked_up};
 use crate::engine::settings::LanguageSettings;
 
@@ -28,6 +28,8 @@ const DIGEST_PART: f64 = 0.6;
 const DIGEST_CLUSTERS: usize = 2;
 /// Members of a cluster that are read to decide whether its first article is a digest.
 const MEMBERS_ASKED: usize = 8;
+/// Headlines that share less than this fraction of words are unrelated.
+const UNRELATED: f64 = 0.25;
 /// A text of medium length is page furniture once it has appeared under this many unrelated headlines.
 const WALL_TITLES: usize = 4;
 /// One in this many of those headlines has no word in the text.
@@ -137,18 +139,18 @@ fn is_continued_by(part: &Candidate, whole: &Candidate, settings: &LanguageSetti
     }
 }
 
-/// Whether both texts have headlines and these share hardly a word.
+/// True if both texts have headlines and these share hardly a word.
 fn is_unrelated(pair: &Comparison) -> bool {
     has_titles_below(pair, UNRELATED)
 }
 
-/// Whether both texts have headlines that share less than this fraction of words.
+/// True if both texts have headlines that share less than this fraction of words.
 fn has_titles_below(pair: &Comparison, share: f64) -> bool {
     pair.evidence.get(Measure::Titles).is_some_and(|titles| titles < share)
 }
 
 /// The headlines of earlier documents with the newer text.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Headlines {
     /// How many are unrelated to the newer one.
     unrelated: usize,

@@ -257,8 +257,6 @@ const FIGURES: f64 = 6.0;
 const ONE_TABLE: f64 = 0.8;
 /// Headlines that share this fraction of words are one. Two stories of one week may both name a country.
 pub(crate) const SAME_HEADLINE: f64 = 0.67;
-/// Headlines that share less than this fraction of words are unrelated.
-pub(crate) const UNRELATED: f64 = 0.25;
 /// Openings agree from this share on: the newer text begins as the older does and goes on.
 const OPENS_ALIKE: f64 = 0.6;
 /// Below this share the newer text begins with another text.
