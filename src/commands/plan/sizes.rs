@@ -119,14 +119,14 @@ impl Needs {
         }
     }
 
-    /// Memory of the stores: their budget, and what the filters of segments take when the block cache cannot give up more.
+    /// Memory of the stores: their budget, and what the filters of segments take when the cache of their rows cannot give up more.
     fn stores_memory(&self, remembered: f64) -> f64 {
         let shares = MemoryShares::of_budget(self.store_memory);
         let largest = self.languages.first().map_or(1.0, |&(_, share)| share);
         // A language that is small enough has no large segments.
         let postings = remembered * POSTINGS;
         let filters = all_filter_bytes((postings * largest) as u64) as f64 / largest;
-        self.store_memory as f64 + (filters + shares.least_blocks as f64 - shares.blocks as f64).max(0.0)
+        self.store_memory as f64 + (filters + shares.least_rows as f64 - shares.segments as f64).max(0.0)
     }
 
     /// One partition per language and one for articles without a known language; at least the default of `topics.partitions`.

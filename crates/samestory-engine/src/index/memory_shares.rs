@@ -7,12 +7,14 @@ pub struct MemoryShares {
     pub write_buffers: usize,
     /// Postings of the newest documents, of all languages.
     pub postings: usize,
-    /// Decoded documents and canonicals.
+    /// Decoded documents, their summaries, and canonicals.
     pub documents: usize,
-    /// Block cache and filters of segments.
+    /// RocksDB's block cache.
     pub blocks: usize,
-    /// The block cache never gets smaller than this, however large the filters are.
-    pub least_blocks: usize,
+    /// Segments of postings: their filters and fences, and a cache of their rows.
+    pub segments: usize,
+    /// The cache of rows never gets smaller than this, however large the filters are.
+    pub least_rows: usize,
 }
 
 /// Bits of a segment's filter for each posting: one look-up in a hundred reads a row in vain.
@@ -35,11 +37,16 @@ pub(super) const fn filter_bytes(postings: u64) -> u64 {
 /// twice while runs are merged.
 const BYTES_OF_A_POSTING: usize = 32;
 
-/// Bytes of the filters of all segments of a language with so many postings: never less with more postings.
+/// Postings of a row, and bytes of its entry in the fences.
+const ROW: u64 = 256;
+const FENCE: u64 = 16;
+
+/// Bytes of the filters and fences of all segments of a language with so many postings: never less with more postings.
 pub const fn all_filter_bytes(postings: u64) -> u64 {
     let small = filter_bytes(if postings < LARGE { postings } else { LARGE });
     let large = filter_bytes(postings);
-    if large < small { small } else { large }
+    let fences = postings.div_ceil(ROW).saturating_mul(FENCE);
+    fences.saturating_add(if large < small { small } else { large })
 }
 
 impl MemoryShares {
@@ -50,8 +57,9 @@ impl MemoryShares {
             write_buffers: part,
             postings: part,
             documents: part,
-            blocks: memory - 3 * part,
-            least_blocks: part,
+            blocks: part,
+            segments: memory - 4 * part,
+            least_rows: part / 2,
         }
     }
 
@@ -60,10 +68,10 @@ impl MemoryShares {
         self.postings / BYTES_OF_A_POSTING
     }
 
-    /// Bytes of the block cache beside this many bytes of filters.
-    pub const fn block_cache(&self, filters: usize) -> usize {
-        let left = self.blocks.saturating_sub(filters);
-        if left < self.least_blocks { self.least_blocks } else { left }
+    /// Bytes of the cache of rows beside this many bytes of filters and fences.
+    pub const fn row_cache(&self, filters: usize) -> usize {
+        let left = self.segments.saturating_sub(filters);
+        if left < self.least_rows { self.least_rows } else { left }
     }
 }
 
@@ -80,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn the_shares_are_the_whole_and_filters_take_from_blocks() {
+    fn the_shares_are_the_whole_and_filters_take_from_rows() {
         for memory in [64 << 20, 512 << 20, 8 << 30] {
             let shares = MemoryShares::of_budget(memory);
-            let MemoryShares { write_buffers, postings, documents, blocks, least_blocks } = shares;
-            assert_eq!(write_buffers + postings + documents + blocks, memory);
-            assert_eq!(shares.block_cache(0), blocks);
-            assert_eq!(shares.block_cache(memory / 4) + memory / 4, blocks);
-            assert_eq!(shares.block_cache(memory), least_blocks);
+            let MemoryShares { write_buffers, postings, documents, blocks, segments, least_rows } = shares;
+            assert_eq!(write_buffers + postings + documents + blocks + segments, memory);
+            assert_eq!(shares.row_cache(0), segments);
+            assert_eq!(shares.row_cache(memory / 4) + memory / 4, segments);
+            assert_eq!(shares.row_cache(memory), least_rows);
         }
         assert_eq!(MemoryShares::of_budget(512 << 20).postings_of_a_language(), 2 << 20);
     }

@@ -32,9 +32,9 @@ pub use memory_shares::{MemoryShares, all_filter_bytes};
 pub use read::rows::{Order, PostingList, PostingLists, Row, Span, Visit};
 pub use read::view::View;
 pub use record::{
-    BuiltWith, BusPosition, Cluster, Counters, Document, FileBeginning, FilePath, FilePosition, FileProgress,
-    Hosts, Judgement, OutputTopic, PairList, Progress, Residence, Retention, TopicIdentity, TopicName, Vote,
-    Whereabouts,
+    BuiltWith, BusPosition, Cluster, Counters, Document, DocumentSummary, FileBeginning, FilePath,
+    FilePosition, FileProgress, Hosts, Judgement, OutputTopic, PairList, Progress, Residence, Retention,
+    TopicIdentity, TopicName, Vote, Whereabouts,
 };
 #[cfg(feature = "rocksdb")]
 pub use rocksdb::{

@@ -51,7 +51,21 @@ pub struct Document {
     pub flags: u32,
 }
 
+/// What a lookup needs of a document that it does not compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DocumentSummary {
+    /// The number of its cluster's founder.
+    pub cluster: DocumentNumber,
+    /// As [`Document::last_seen`].
+    pub last_seen: EventTime,
+}
+
 impl Document {
+    /// What a lookup needs of it without comparing it.
+    pub fn summary(&self) -> DocumentSummary {
+        DocumentSummary { cluster: self.cluster, last_seen: self.last_seen }
+    }
+
     /// The kind of content of its text.
     pub fn content_kind(&self) -> ContentKind {
         ContentKind::from_bits(self.flags).of_length(self.fingerprint.tokens, self.language)

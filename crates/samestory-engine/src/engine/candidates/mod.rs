@@ -27,7 +27,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::fingerprint::{Fingerprint, SAMPLE};
-use crate::index::{Document, IndexScheme, IndexSchemes, PostingKind, PostingList, StoreError, View};
+use crate::index::{
+    Document, DocumentSummary, IndexScheme, IndexSchemes, PostingKind, PostingList, StoreError, View,
+};
 use crate::lsh::BandKey;
 use crate::model::{DocumentNumber, EventTime, Lang};
 
@@ -233,13 +235,13 @@ impl<V: View> Search<'_, V> {
             found.all.sort_unstable_by_key(|candidate| candidate.document.number);
         }
         if settings.algorithm == Algorithm::Combined {
-            let phrases: Vec<Phrase<'_>> = looked_up(fingerprint)
+            let mut phrases: Vec<Phrase<'_>> = looked_up(fingerprint)
                 .iter()
                 .zip(phrases)
-                .map(|(&shingle, posted)| Phrase { shingle, posted })
+                .map(|(&shingle, posted)| Phrase::new(shingle, posted))
                 .collect();
             found.digest = holds_several(&found.all, fingerprint, settings);
-            self.add_index_evidence(&mut found, fingerprint, &phrases, settings)?;
+            self.add_index_evidence(&mut found, fingerprint, &mut phrases, settings)?;
         }
         Ok(found)
     }
@@ -300,20 +302,33 @@ impl<V: View> Search<'_, V> {
             numbers.iter().copied().filter(|&number| self.position_of(number).is_err()).collect();
         let documents = self.state.shared_documents(self.language, &missing)?;
         for (number, document) in missing.into_iter().zip(documents) {
-            let Some(document) = document else {
-                // Skipping it would silently give a wrong verdict.
-                return Err(StoreError::Corrupt {
-                    place: self.state.place().into(),
-                    detail: format!(
-                        "docs:{} document {number} is missing, but a posting names it",
-                        self.language
-                    ),
-                });
-            };
-            let expired = self.horizon.is_some_and(|horizon| document.last_seen <= horizon);
-            self.read.push((number, (!expired).then_some(document)));
+            let document = document.ok_or_else(|| self.missing(number))?;
+            self.read.push((number, (!self.is_expired(document.last_seen)).then_some(document)));
         }
         self.read.sort_unstable_by_key(|&(number, _)| number);
         Ok(())
+    }
+
+    /// The clusters of documents; `None` for an expired one.
+    pub(super) fn live_clusters(
+        &self,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentNumber>>, StoreError> {
+        let summaries = self.state.summaries(self.language, numbers)?;
+        let cluster = |(summary, &number): (Option<DocumentSummary>, &DocumentNumber)| {
+            let summary = summary.ok_or_else(|| self.missing(number))?;
+            Ok((!self.is_expired(summary.last_seen)).then_some(summary.cluster))
+        };
+        summaries.into_iter().zip(numbers).map(cluster).collect()
+    }
+
+    fn is_expired(&self, last_seen: EventTime) -> bool {
+        self.horizon.is_some_and(|horizon| last_seen <= horizon)
+    }
+
+    /// A posting names a document that is not there. Skipping it would silently give a wrong verdict.
+    fn missing(&self, number: DocumentNumber) -> StoreError {
+        let detail = format!("docs:{} document {number} is missing, but a posting names it", self.language);
+        StoreError::Corrupt { place: self.state.place().into(), detail }
     }
 }

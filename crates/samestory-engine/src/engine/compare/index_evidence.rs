@@ -51,8 +51,21 @@ const COMPARABLE: u32 = 4;
 
 /// A sampled shingle of the newer text, and the documents that posted it, newest first.
 pub(crate) struct Phrase<'a> {
-    pub(crate) shingle: u32,
-    pub(crate) posted: &'a [DocumentNumber],
+    shingle: u32,
+    posted: &'a [DocumentNumber],
+    /// The clusters of the newest of them that are live, ascending, once a candidate shares the phrase.
+    clusters: Option<Vec<DocumentNumber>>,
+}
+
+impl<'a> Phrase<'a> {
+    pub(crate) fn new(shingle: u32, posted: &'a [DocumentNumber]) -> Phrase<'a> {
+        Phrase { shingle, posted, clusters: None }
+    }
+
+    /// The documents that tell how common it is.
+    fn newest(&self) -> &'a [DocumentNumber] {
+        &self.posted[..self.posted.len().min(ASKED)]
+    }
 }
 
 /// Whether one text lies inside another that is clearly longer.
@@ -215,7 +228,7 @@ impl<V: View> Search<'_, V> {
         &mut self,
         found: &mut Candidates,
         new: &Fingerprint,
-        phrases: &[Phrase<'_>],
+        phrases: &mut [Phrase<'_>],
         settings: &LanguageSettings,
     ) -> Result<(), StoreError> {
         let most = settings.weights.most(Measure::Rare);
@@ -295,7 +308,7 @@ impl<V: View> Search<'_, V> {
         &mut self,
         document: &Document,
         new: &Fingerprint,
-        phrases: &[Phrase<'_>],
+        phrases: &mut [Phrase<'_>],
         alike: &[DocumentNumber],
     ) -> Result<SharedPhrases, StoreError> {
         let old = &document.fingerprint;
@@ -310,21 +323,34 @@ impl<V: View> Search<'_, V> {
         let bound = bound(posted, old.shingles).min(bound(looked_up, new.shingles));
         let within = |values: &[u32]| values.partition_point(|&value| value <= bound);
         let comparable = within(posted).min(within(looked_up));
-        let (mut sum, mut shared) = (0.0, 0);
-        for phrase in phrases.iter().filter(|phrase| posted.binary_search(&phrase.shingle).is_ok()) {
-            let asked = &phrase.posted[..phrase.posted.len().min(ASKED)];
-            self.load(&ascending(asked.iter().copied()))?;
-            let mut others: Vec<DocumentNumber> = asked
-                .iter()
-                .filter_map(|&number| self.live(number).map(|other| other.cluster))
-                .filter(|&cluster| cluster != document.cluster && alike.binary_search(&cluster).is_err())
-                .collect();
-            others.sort_unstable();
-            others.dedup();
-            sum += 1.0 / (1.0 + others.len() as f64);
-            shared += 1;
+        let in_both: Vec<&mut Phrase<'_>> =
+            phrases.iter_mut().filter(|phrase| posted.binary_search(&phrase.shingle).is_ok()).collect();
+        let shared = in_both.len() as u32;
+        let mut sum = 0.0;
+        for phrase in self.with_clusters(in_both)? {
+            let clusters = phrase.clusters.iter().flatten();
+            let others = clusters
+                .filter(|&&cluster| cluster != document.cluster && alike.binary_search(&cluster).is_err());
+            sum += 1.0 / (1.0 + others.count() as f64);
         }
         Ok(SharedPhrases { comparable, shared, sum })
+    }
+
+    /// Finds the clusters of phrases that no earlier candidate shared.
+    fn with_clusters<'p, 'l>(
+        &mut self,
+        phrases: Vec<&'p mut Phrase<'l>>,
+    ) -> Result<Vec<&'p mut Phrase<'l>>, StoreError> {
+        let new = || phrases.iter().filter(|phrase| phrase.clusters.is_none());
+        let numbers = ascending(new().flat_map(|phrase| phrase.newest()).copied());
+        let clusters = self.live_clusters(&numbers)?;
+        let cluster =
+            |number: &DocumentNumber| numbers.binary_search(number).ok().and_then(|at| clusters[at]);
+        let mut phrases = phrases;
+        for phrase in phrases.iter_mut().filter(|phrase| phrase.clusters.is_none()) {
+            phrase.clusters = Some(ascending(phrase.newest().iter().filter_map(cluster)));
+        }
+        Ok(phrases)
     }
 }
 

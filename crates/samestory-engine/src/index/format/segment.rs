@@ -11,14 +11,18 @@
 //! | h each | bucket minus the smallest, ascending |
 //! | n each | document number minus the first that the segment covers; descending within a bucket |
 //!
-//! **Coverage of a segment** in `meta`, layout 1
+//! **Parts of a segment's filter and of its fences** in `bands:<lang>`, after the rows of postings. The fences are the last
+//! posting of each row in order, 8 bytes of bucket and 8 of number, little-endian: together with the segment they are the
+//! keys of the rows.
+//!
+//! **Coverage of a segment** in `meta`, layout 2
 //!
 //! | bytes | field |
 //! |------:|-------|
 //! | 1 | layout |
 //! | 8, 8 | the first number, the number after the last |
 //! | 8, 8, 8 | postings, documents with postings, of the numbers those that were removed when it was written |
-//! | 8 | xxh3 of its filter, seeded with that of the other fields |
+//! | 8 | xxh3 of its fences and its filter, seeded with that of the other fields |
 //!
 //! **Removed documents** in `meta`, layout 1: of 4096 numbers, those whose postings in segments do not count
 //!
@@ -37,9 +41,13 @@ use super::key;
 pub(crate) const ROW: usize = 256;
 /// Bytes of the key of a row: segment, bucket, number.
 const KEY: usize = 20;
-/// Takes the place of a bucket in the keys of a segment's filter.
+/// Takes the place of a bucket in the keys of a segment's filter. Buckets have 48 bits.
 const FILTER: u64 = u64::MAX;
+/// The same for its fences.
+const FENCES: u64 = u64::MAX - 1;
 const LAYOUT: u8 = 1;
+/// In layout 1 a segment had no fences, and its filter another order.
+const COVERAGE_LAYOUT: u8 = 2;
 /// Numbers in a row of removed documents.
 pub(crate) const CHUNK: u64 = 4096;
 
@@ -66,15 +74,54 @@ pub(crate) fn row_key(segment: u32, last: Posting) -> [u8; KEY] {
     bytes
 }
 
-/// The key of a part of a segment's filter.
-pub(crate) fn filter_key(segment: u32, part: u64) -> [u8; KEY] {
-    row_key(segment, Posting { bucket: FILTER, number: !part })
+/// What a row of a segment holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowKind {
+    Postings,
+    /// A part of the fences.
+    Fences,
+    /// A part of the filter.
+    Filter,
 }
 
-/// The segment that a row belongs to, and whether it holds postings rather than a part of the filter.
-pub(crate) fn decode_row_key(bytes: &[u8]) -> Option<(u32, bool)> {
+/// The key of a part of a segment's filter or fences.
+pub(crate) fn part_key(segment: u32, kind: RowKind, part: u64) -> [u8; KEY] {
+    let bucket = match kind {
+        RowKind::Filter => FILTER,
+        RowKind::Fences | RowKind::Postings => FENCES,
+    };
+    row_key(segment, Posting { bucket, number: !part })
+}
+
+/// The segment that a row belongs to, and what it holds.
+pub(crate) fn decode_row_key(bytes: &[u8]) -> Option<(u32, RowKind)> {
     let (segment, rest) = <&[u8; KEY]>::try_from(bytes).ok()?.split_first_chunk::<4>()?;
-    Some((u32::from_be_bytes(*segment), !rest.starts_with(&FILTER.to_be_bytes())))
+    let kind = match rest.first_chunk().map(|bucket| u64::from_be_bytes(*bucket)) {
+        Some(FILTER) => RowKind::Filter,
+        Some(FENCES) => RowKind::Fences,
+        _ => RowKind::Postings,
+    };
+    Some((u32::from_be_bytes(*segment), kind))
+}
+
+/// Encodes the last posting of each row of a segment.
+pub(crate) fn encode_fences(fences: &[Posting]) -> Vec<u8> {
+    let fields = |fence: &Posting| [fence.bucket, fence.number];
+    fences.iter().flat_map(fields).flat_map(u64::to_le_bytes).collect()
+}
+
+/// The last posting of each row; an error if they are not in order.
+pub(crate) fn decode_fences(bytes: &[u8]) -> Result<Vec<Posting>, DecodeError> {
+    let mut read = ByteReader(bytes);
+    let mut fences: Vec<Posting> = Vec::with_capacity(bytes.len() / 16);
+    while !read.0.is_empty() {
+        let fence = Posting { bucket: read.u64()?, number: read.u64()? };
+        if fences.last().is_some_and(|before| before.order() >= fence.order()) {
+            return Err(DecodeError::Value("fences that are not in order"));
+        }
+        fences.push(fence);
+    }
+    Ok(fences)
 }
 
 fn width(most: u64) -> usize {
@@ -161,7 +208,7 @@ pub(crate) struct Coverage {
     pub(crate) documents: u64,
     /// Numbers that had been removed when it was written.
     pub(crate) removed: u64,
-    /// Checksum of its filter and of the other fields.
+    /// Checksum of its fences, its filter and the other fields.
     pub(crate) checksum: u64,
 }
 
@@ -173,7 +220,7 @@ pub(crate) fn coverage_key(language: Lang, segment: u32) -> Vec<u8> {
 
 pub(crate) fn encode_coverage(coverage: &Coverage) -> Vec<u8> {
     let Coverage { from, to, postings, documents, removed, checksum } = *coverage;
-    let mut bytes = vec![LAYOUT];
+    let mut bytes = vec![COVERAGE_LAYOUT];
     [from, to, postings, documents, removed, checksum]
         .iter()
         .for_each(|field| bytes.extend(field.to_le_bytes()));
@@ -182,7 +229,7 @@ pub(crate) fn encode_coverage(coverage: &Coverage) -> Vec<u8> {
 
 pub(crate) fn decode_coverage(bytes: &[u8]) -> Result<Coverage, DecodeError> {
     let mut read = ByteReader(bytes);
-    read.layout("segment", LAYOUT)?;
+    read.layout("segment", COVERAGE_LAYOUT)?;
     let coverage = Coverage {
         from: read.u64()?,
         to: read.u64()?,
@@ -258,6 +305,21 @@ mod tests {
                 assert!(PostingRow::decode(&bytes[..cut], 0).is_err());
             }
         }
+    }
+
+    #[test]
+    fn fences_survive_their_bytes_and_are_refused_out_of_order() {
+        let fence = |bucket, number| Posting { bucket, number };
+        let fences = [fence(3, 9), fence(3, 8), fence(1 << 47, 0)];
+        let bytes = encode_fences(&fences);
+        assert_eq!(decode_fences(&bytes), Ok(fences.to_vec()));
+        assert!(decode_fences(&bytes[1..]).is_err());
+        assert!(decode_fences(&encode_fences(&[fences[1], fences[0]])).is_err());
+        for kind in [RowKind::Fences, RowKind::Filter] {
+            assert_eq!(decode_row_key(&part_key(7, kind, 1 << 40)), Some((7, kind)));
+            assert!(row_key(7, fence((1 << 48) - 1, 0)) < part_key(7, kind, 0));
+        }
+        assert_eq!(decode_row_key(&row_key(7, fences[2])), Some((7, RowKind::Postings)));
     }
 
     #[test]

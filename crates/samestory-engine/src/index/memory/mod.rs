@@ -19,7 +19,7 @@ use super::format::key::Family;
 use super::format::value;
 use super::read::rows::{Order, PostingLists, Span, Visit};
 use super::read::view::View;
-use super::record::Document;
+use super::record::{Document, DocumentSummary};
 use super::scheme::IndexSchemes;
 use super::write_set::overlay::WriteSet;
 use super::write_set::pending::{Canonicals, Pending, bounds};
@@ -208,6 +208,15 @@ impl View for Memory {
     ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
         let documents = self.documents.get(&language);
         Ok(numbers.iter().map(|number| documents?.get(number).cloned()).collect())
+    }
+
+    fn summaries(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentSummary>>, StoreError> {
+        let documents = self.documents.get(&language);
+        Ok(numbers.iter().map(|number| Some(documents?.get(number)?.summary())).collect())
     }
 
     fn canonicals(

@@ -19,7 +19,7 @@ use crate::index::format::bytes::DecodeError;
 use crate::index::format::key;
 use crate::index::format::key::{Family, IdRow, Overdue};
 use crate::index::format::value;
-use crate::index::record::{Cluster, Counters, Document, Progress, Residence};
+use crate::index::record::{Cluster, Counters, Document, DocumentSummary, Progress, Residence};
 use crate::index::scheme::IndexSchemes;
 
 /// The contents of an index as a reader sees them: a store, a snapshot, or an overlay.
@@ -88,6 +88,19 @@ pub trait View {
             value.map(|value| decode_own(self.place(), language, number, &value)).transpose()
         };
         values.into_iter().zip(numbers).map(decode).collect()
+    }
+
+    /// What a lookup needs of documents that it does not compare, in the order of their numbers.
+    ///
+    /// # Errors
+    /// As [`View::shared_documents`].
+    fn summaries(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentSummary>>, StoreError> {
+        let documents = self.shared_documents(language, numbers)?;
+        Ok(documents.iter().map(|document| document.as_deref().map(Document::summary)).collect())
     }
 
     /// The canonicals of the clusters with these founders, in order; `None` for a cluster without a row.

@@ -1,7 +1,7 @@
 //! One memory budget for all stores of a process, and how it is divided.
 //!
 //! Every [`Opened`](super::Opened) store takes its parts from the [`Budget`] in its options. The filters of segments grow with
-//! the articles, and what they take, the block cache gives up. RocksDB's own index blocks and the filter of ids come on top:
+//! the articles, and what they take, the cache of their rows gives up. RocksDB's own index blocks and the filter of ids come on top:
 //! `samestory plan` says how much they take.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Budget {
     pub(super) shares: MemoryShares,
     /// Postings in memory, of all stores.
     pub(super) postings: Arc<AtomicUsize>,
-    /// Bytes of the filters of all segments.
+    /// Bytes of the filters and fences of all segments.
     filters: Arc<AtomicUsize>,
     /// Open stores.
     stores: Arc<AtomicUsize>,
@@ -31,7 +31,7 @@ impl Budget {
         let shares = MemoryShares::of_budget(memory);
         let mut options = LruCacheOptions::default();
         // RocksDB charges memtables to the cache.
-        options.set_capacity(shares.write_buffers + shares.block_cache(0));
+        options.set_capacity(shares.write_buffers + shares.blocks);
         // Few shards, because an entry larger than a shard is never cached.
         options.set_num_shard_bits(3);
         let cache = Cache::new_lru_cache_opts(&options);
@@ -48,12 +48,8 @@ impl Budget {
 
     /// Takes note that the filters of a store have changed.
     pub(super) fn filters_changed(&self, before: usize, now: usize) {
-        if before == now {
-            return;
-        }
         self.filters.fetch_add(now, Ordering::Relaxed);
-        let all = self.filters.fetch_sub(before, Ordering::Relaxed).saturating_sub(before);
-        self.cache.clone().set_capacity(self.shares.write_buffers + self.shares.block_cache(all));
+        self.filters.fetch_sub(before, Ordering::Relaxed);
     }
 
     /// A store has been opened.
@@ -66,16 +62,35 @@ impl Budget {
         self.stores.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Room for entries of this size in a cache of documents.
+    /// Room for decoded documents of this size: three quarters of the share.
     pub(super) fn room_for(&self, bytes: usize) -> Room {
+        self.room(self.shares.documents / 4 * 3, bytes)
+    }
+
+    /// Room for summaries of documents: the rest of that share.
+    pub(super) fn room_for_summaries(&self) -> Room {
+        /// Key and value, in a table that is half full.
+        const SUMMARY: usize = 64;
+        self.room(self.shares.documents / 4, SUMMARY)
+    }
+
+    fn room(&self, share: usize, bytes: usize) -> Room {
         // Caches have two generations.
-        Room { entries: self.shares.documents / 2 / bytes, stores: Arc::clone(&self.stores) }
+        Room { entries: share / 2 / bytes, stores: Arc::clone(&self.stores) }
     }
 }
 
 impl Default for Budget {
     fn default() -> Budget {
         Budget::new(crate::index::BUDGET_BYTES)
+    }
+}
+
+impl Budget {
+    /// How many rows of segments, with entries of this size, each generation of a store's cache may have.
+    pub(super) fn cached_rows(&self, bytes: usize) -> usize {
+        let rows = self.shares.row_cache(self.filters.load(Ordering::Relaxed)) / 2 / bytes;
+        (rows / self.stores.load(Ordering::Relaxed).max(1)).max(LEAST)
     }
 }
 
@@ -109,12 +124,12 @@ mod tests {
         let budget = Budget::new(64 << 20);
         let room = budget.room_for(1 << 10);
         budget.open_store();
-        assert_eq!(room.each(), 4 << 10);
+        assert_eq!(room.each(), 3 << 10);
         (0..3).for_each(|_| budget.open_store());
-        assert_eq!(room.each(), 1 << 10);
+        assert_eq!(room.each(), 3 << 8);
         (0..1000).for_each(|_| budget.open_store());
         assert_eq!(room.each(), LEAST);
         (0..1003).for_each(|_| budget.close_store());
-        assert_eq!(room.each(), 4 << 10);
+        assert_eq!(room.each(), 3 << 10);
     }
 }

@@ -109,9 +109,10 @@ impl RocksReader {
         families.map(|family| (family, size(family).unwrap_or_default())).collect()
     }
 
-    /// Block cache hits and misses since the last call.
+    /// Hits and misses of the block cache and of the cache of segment rows, since the last call.
     pub fn blocks(&self) -> super::BlockReads {
-        self.0.blocks.since()
+        let (blocks, (hits, misses)) = (self.0.blocks.since(), self.0.row_cache.counts());
+        super::BlockReads { hits: blocks.hits + hits, misses: blocks.misses + misses }
     }
 
     /// Bytes of memory that the postings take: those of the newest documents, and the filters of the others.

@@ -37,7 +37,7 @@ use super::format::key;
 use super::format::key::Family;
 use super::read::rows::{Order, PostingLists, Span, Visit};
 use super::read::view::View;
-use super::record::Document;
+use super::record::{Document, DocumentSummary};
 use super::scheme::IndexSchemes;
 use super::write_set::change::Change;
 use super::write_set::overlay::{Overlay, WriteSet};
@@ -81,6 +81,8 @@ struct Opened {
     document_cache: cache::documents::DocumentCache<Arc<Document>>,
     /// Canonicals by founder; `None` if a cluster has no row.
     canonical_cache: cache::documents::DocumentCache<Option<DocumentNumber>>,
+    summary_cache: cache::documents::DocumentCache<DocumentSummary>,
+    row_cache: cache::rows::RowCache,
     version: AtomicU64,
     blocks: cache::blocks::Counted,
 }
@@ -282,12 +284,16 @@ impl Store for Rocks {
 impl Opened {
     /// Updates the caches after a write.
     fn note(&self, pending: &Pending) {
-        let documents = pending.documents.iter().flat_map(|(&language, documents)| {
-            documents.iter().map(move |(&number, staged)| {
-                ((language, number), staged.as_ref().map(|staged| Arc::clone(&staged.document)))
+        let documents = || {
+            pending.documents.iter().flat_map(|(&language, documents)| {
+                documents.iter().map(move |(&number, staged)| {
+                    ((language, number), staged.as_ref().map(|staged| &staged.document))
+                })
             })
-        });
-        self.document_cache.written(documents);
+        };
+        self.document_cache.written(documents().map(|(key, document)| (key, document.cloned())));
+        let summary = |document: &Arc<Document>| document.summary();
+        self.summary_cache.written(documents().map(|(key, document)| (key, document.map(summary))));
         let canonicals = pending.canonicals.iter().flat_map(|(&language, canonicals)| {
             canonicals.iter().map(move |(&founder, &canonical)| ((language, founder), Some(canonical)))
         });
@@ -445,6 +451,13 @@ impl View for Rocks {
         numbers: &[DocumentNumber],
     ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
         self.reader.shared_documents(language, numbers)
+    }
+    fn summaries(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentSummary>>, StoreError> {
+        self.reader.summaries(language, numbers)
     }
     fn canonicals(
         &self,

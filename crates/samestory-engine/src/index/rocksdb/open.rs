@@ -135,6 +135,8 @@ pub(super) fn open_unchecked(directory: &Path, options: &RocksOptions) -> Result
         sieve: crate::index::rocksdb::cache::membership::MembershipFilter::default(),
         document_cache: DocumentCache::new(options.budget.room_for(ENTRY_BYTES)),
         canonical_cache: DocumentCache::new(options.budget.room_for(ENTRY_BYTES)),
+        summary_cache: DocumentCache::new(options.budget.room_for_summaries()),
+        row_cache: crate::index::rocksdb::cache::rows::RowCache::new(options.budget.clone()),
         version: 0.into(),
         blocks,
     })
@@ -295,6 +297,8 @@ pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options 
         settings.set_compression_type(DBCompressionType::None);
         settings.set_bottommost_compression_type(DBCompressionType::None);
         table.set_block_size(1 << 10);
+        // Rows are cached by their number, without a search for the key.
+        table.disable_cache();
         // Segments have filters of their own, never overlap, and are replaced as a whole.
         settings.set_disable_auto_compactions(true);
     }

@@ -16,7 +16,7 @@ use crate::index::format::key;
 use crate::index::format::key::Family;
 use crate::index::read::rows::{Order, PostingLists, Span, Visit, canonical, decode_own};
 use crate::index::read::view::View;
-use crate::index::record::Document;
+use crate::index::record::{Document, DocumentSummary};
 use crate::index::scheme::IndexSchemes;
 use crate::lsh::BandKey;
 use crate::model::{ArticleId, DocumentNumber, Lang};
@@ -95,6 +95,26 @@ impl View for RocksReader {
         let read = missing.iter().filter_map(|&at| found[at].clone());
         self.0.document_cache.keep(language, read.map(|document| (document.number, document)), version);
         Ok(found)
+    }
+
+    fn summaries(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentSummary>>, StoreError> {
+        let (mut summaries, version) = self.0.summary_cache.get(language, numbers);
+        let unknown: Vec<usize> = (0..numbers.len()).filter(|&at| summaries[at].is_none()).collect();
+        if unknown.is_empty() {
+            return Ok(summaries);
+        }
+        let absent: Vec<DocumentNumber> = unknown.iter().map(|&at| numbers[at]).collect();
+        let mut read = Vec::with_capacity(unknown.len());
+        for (&at, document) in unknown.iter().zip(self.shared_documents(language, &absent)?) {
+            summaries[at] = document.map(|document| document.summary());
+            read.extend(summaries[at].map(|summary| (numbers[at], summary)));
+        }
+        self.0.summary_cache.keep(language, read.into_iter(), version);
+        Ok(summaries)
     }
 
     fn canonicals(

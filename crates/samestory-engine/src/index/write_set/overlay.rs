@@ -21,7 +21,7 @@ use crate::index::format::key::{Family, POSTING};
 use crate::index::format::value;
 use crate::index::read::rows::{Order, PostingList, PostingLists, Span, Visit, scan_bucket};
 use crate::index::read::view::View;
-use crate::index::record::{Document, FileProgress, Progress, Residence};
+use crate::index::record::{Document, DocumentSummary, FileProgress, Progress, Residence};
 use crate::index::scheme::IndexSchemes;
 
 /// Staged changes, already turned into rows: applying them only writes them.
@@ -259,6 +259,24 @@ impl<B: View + ?Sized> View for Overlay<'_, B> {
             None => others.next().flatten(),
         };
         Ok(numbers.iter().map(document).collect())
+    }
+
+    fn summaries(
+        &self,
+        language: Lang,
+        numbers: &[DocumentNumber],
+    ) -> Result<Vec<Option<DocumentSummary>>, StoreError> {
+        let Some(pending) = self.pending.documents.get(&language) else {
+            return self.base.summaries(language, numbers);
+        };
+        let others: Vec<DocumentNumber> =
+            numbers.iter().copied().filter(|number| !pending.contains_key(number)).collect();
+        let mut others = self.base.summaries(language, &others)?.into_iter();
+        let summary = |number| match pending.get(number) {
+            Some(staged) => staged.as_ref().map(|staged| staged.document.summary()),
+            None => others.next().flatten(),
+        };
+        Ok(numbers.iter().map(summary).collect())
     }
 
     fn canonicals(

@@ -29,12 +29,13 @@ pub(crate) fn of_cluster(key: &[u8]) -> u64 {
     xxh3_64_with_seed(key, 1)
 }
 
-/// Hash of a packed bucket.
+/// Hash of a packed bucket. Packed buckets are spread evenly, and their highest bits choose the block: those of a batch,
+/// which are looked up in order, are found in the order of memory.
 pub(crate) fn of_bucket(packed: u64) -> u64 {
-    let mut hash = packed;
-    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ hash >> 31
+    let mut mixed = packed;
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    packed >> 16 << 32 | mixed >> 32
 }
 
 /// A filter of a fixed size.
@@ -149,8 +150,9 @@ impl Filter {
 mod tests {
     use super::*;
 
+    /// Of a bucket as they are, spread over 48 bits.
     fn key(n: u64) -> u64 {
-        of_bucket(n)
+        of_bucket(xxh3_64(&n.to_le_bytes()) >> 16)
     }
 
     #[test]

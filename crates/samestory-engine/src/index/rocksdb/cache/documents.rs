@@ -4,57 +4,41 @@
 //! newest others. An entry equals what the store holds: a write replaces it, and a value that was read before
 //! a write is not cached after it.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::generations::Generations;
 use crate::index::rocksdb::budget::Room;
-use crate::index::write_set::staged_postings::Spread;
 use crate::model::{DocumentNumber, Lang};
 
 /// A decoded document takes about a kilobyte, and the canonical of its cluster fifty bytes.
 pub(crate) const ENTRY_BYTES: usize = 1100;
 
 type Key = (Lang, DocumentNumber);
-type Generation<V> = HashMap<Key, V, BuildHasherDefault<Spread>>;
 
 pub(crate) struct DocumentCache<V>(Mutex<State<V>>);
 
 struct State<V> {
     /// Capacity of each generation.
     room: Room,
-    /// Entries used since the generations were last rotated.
-    young: Generation<V>,
-    /// Entries used before that; evicted at the next rotation.
-    old: Generation<V>,
+    entries: Generations<Key, V>,
     /// Number of writes to the store.
     version: u64,
 }
 
 impl<V: Clone> State<V> {
     fn insert(&mut self, key: Key, value: V) {
-        self.young.insert(key, value);
-        if self.young.len() >= self.room.each() {
-            self.old = mem::take(&mut self.young);
-        }
+        self.entries.insert(key, value, self.room.each());
     }
 
     fn get(&mut self, key: Key) -> Option<V> {
-        if let Some(value) = self.young.get(&key) {
-            return Some(value.clone());
-        }
-        let value = self.old.remove(&key)?;
-        self.insert(key, value.clone());
-        Some(value)
+        self.entries.get(key, self.room.each())
     }
 }
 
 impl<V: Clone> DocumentCache<V> {
     /// A cache with this capacity.
     pub(in crate::index::rocksdb) fn new(room: Room) -> DocumentCache<V> {
-        let (young, old) = Default::default();
-        DocumentCache(Mutex::new(State { room, young, old, version: 0 }))
+        DocumentCache(Mutex::new(State { room, entries: Generations::default(), version: 0 }))
     }
 
     /// The current capacity of each generation.
@@ -93,10 +77,9 @@ impl<V: Clone> DocumentCache<V> {
         let mut state = self.state();
         state.version += 1;
         for (key, value) in rows {
-            state.old.remove(&key);
-            match value {
-                Some(value) => state.insert(key, value),
-                None => drop(state.young.remove(&key)),
+            state.entries.remove(key);
+            if let Some(value) = value {
+                state.insert(key, value);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Caches beside RocksDB's own block cache: recent documents, canonicals, and the membership
-//! filter.
+//! Caches beside RocksDB's own block cache: recent documents, canonicals, rows of segments, and the
+//! membership filter.
 //!
 //! [`super::read`] consults them and every write updates them. A cache entry equals what the store holds, or
 //! is absent, so caches never affect a verdict.
@@ -7,4 +7,6 @@
 pub(crate) mod blocks;
 pub(crate) mod bloom;
 pub(crate) mod documents;
+pub(crate) mod generations;
 pub(crate) mod membership;
+pub(crate) mod rows;

@@ -274,27 +274,20 @@ impl Table {
         found.iter_mut().for_each(order);
         // Documents that came after their number was frozen are in memory, but not the newest.
         let mixed = !self.removed.posted().is_empty();
-        let hashes: Vec<u64> = buckets.iter().map(|&bucket| of_bucket(bucket)).collect();
-        let mut rows = None;
         for segment in self.segments.iter().rev().filter(|segment| segment.coverage.from < below) {
-            for (at, found) in found.iter_mut().enumerate() {
-                let room = if mixed { enough } else { enough - found.len() };
-                if room == 0 || !segment.may_contain(hashes[at]) {
-                    continue;
+            // A bucket of which so many documents have been found needs no more.
+            let most = |found: &Vec<u64>| if mixed { found.len() + enough } else { enough };
+            let open = buckets.iter().zip(&found).enumerate().filter(|(_, (bucket, found))| {
+                found.len() < most(found) && segment.may_contain(of_bucket(**bucket))
+            });
+            let wanted: Vec<((usize, usize), u64)> =
+                open.map(|(at, (&bucket, found))| ((at, most(found)), bucket)).collect();
+            segment.buckets(opened, language, below, &wanted, |(at, most), number| {
+                if !self.removed.void_in_segments(number) {
+                    found[at].push(number);
                 }
-                let rows = match &mut rows {
-                    Some(rows) => rows,
-                    none => none.insert(segment::iterator(opened, language)?),
-                };
-                let first = Posting { bucket: buckets[at], number: below - 1 };
-                let most = found.len().saturating_add(room);
-                segment.bucket(opened, language, rows, first, |number| {
-                    if !self.removed.void_in_segments(number) {
-                        found.push(number);
-                    }
-                    found.len() < most
-                })?;
-            }
+                found[at].len() < most
+            })?;
         }
         if mixed {
             found.iter_mut().for_each(order);

@@ -1,5 +1,6 @@
-//! A segment: the postings of a range of document numbers, sorted, in an SST file of `bands:<lang>`, with a membership
-//! filter in memory. It never changes; [`super::upkeep`] replaces segments as a whole.
+//! A segment: the postings of a range of document numbers, sorted, in rows of an SST file of `bands:<lang>`. In memory it has
+//! a membership filter, and fences that say which row may hold a posting. It never changes; [`super::upkeep`] replaces
+//! segments as a whole.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,15 +13,19 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use crate::index::StoreError;
 use crate::index::format::key::Family;
 use crate::index::format::segment::{
-    Coverage, Posting, PostingRow, ROW, decode_row_key, encode_coverage, encode_row, filter_key, row_key,
+    Coverage, Posting, PostingRow, ROW, RowKind, decode_fences, decode_row_key, encode_coverage,
+    encode_fences, encode_row, part_key, row_key,
 };
 use crate::index::memory_shares::filter_bytes;
 use crate::index::rocksdb::cache::bloom::{Blocks, of_bucket};
+use crate::index::rocksdb::cache::rows::RowBytes;
 use crate::index::rocksdb::{Opened, open};
 use crate::model::Lang;
 
-/// Bytes of a part of the filter.
+/// Bytes of a part of the filter or of the fences.
 const PART: usize = 1 << 16;
+/// Rows that are read at once.
+const READ: usize = 128;
 /// Where SST files are built: inside the store's directory, so that they need not be copied.
 pub(crate) const SST_DIRECTORY: &str = "new-postings";
 
@@ -29,6 +34,8 @@ pub(crate) struct Segment {
     pub(crate) id: u32,
     pub(crate) coverage: Coverage,
     filter: Blocks,
+    /// The last posting of each row: their keys, and where to look for a posting.
+    fences: Vec<Posting>,
 }
 
 /// Why a build ended without a segment.
@@ -84,21 +91,28 @@ impl Segment {
         coverage: Coverage,
     ) -> Result<Segment, StoreError> {
         let mut rows = iterator(opened, language)?;
-        let mut bytes = Vec::new();
-        rows.seek(filter_key(id, 0));
-        while let Some((key, value)) = rows.item() {
-            if decode_row_key(key) != Some((id, false)) {
-                break;
+        let mut read = |kind: RowKind| -> Result<Vec<u8>, StoreError> {
+            let mut bytes = Vec::new();
+            rows.seek(part_key(id, kind, 0));
+            while let Some((key, value)) = rows.item() {
+                if decode_row_key(key) != Some((id, kind)) {
+                    break;
+                }
+                bytes.extend(value);
+                rows.next();
             }
-            bytes.extend(value);
-            rows.next();
+            rows.status().map_err(|error| opened.failure(&error))?;
+            Ok(bytes)
+        };
+        let (fences, filter) = (read(RowKind::Fences)?, read(RowKind::Filter)?);
+        if checksum(&coverage, &fences, &filter) != coverage.checksum {
+            let detail = "its filter, its fences or its row in meta is missing or has another checksum";
+            return Err(damaged(opened, language, id, detail));
         }
-        rows.status().map_err(|error| opened.failure(&error))?;
-        let filter = Blocks::decode(&bytes).filter(|_| checksum(&coverage, &bytes) == coverage.checksum);
-        let filter = filter.ok_or_else(|| {
-            damaged(opened, language, id, "its filter or its row in meta is missing or has another checksum")
-        })?;
-        Ok(Segment { id, coverage, filter })
+        match (Blocks::decode(&filter), decode_fences(&fences)) {
+            (Some(filter), Ok(fences)) => Ok(Segment { id, coverage, filter, fences }),
+            _ => Err(damaged(opened, language, id, "its filter or its fences cannot be read")),
+        }
     }
 
     /// Whether a bucket may be in it; `false` is certain. `hash` is that of the bucket in filters.
@@ -108,48 +122,110 @@ impl Segment {
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
-        self.filter.bytes()
+        self.filter.bytes() + self.fences.len() * size_of::<Posting>()
     }
 
-    /// Visits the document numbers of a bucket below a number, newest first, until the visitor returns `false`.
-    pub(crate) fn bucket(
+    /// Visits the document numbers below `below` of several buckets, newest first within each, until the visitor returns
+    /// `false` for that bucket. Buckets are ascending; each comes with what the visitor is told about it.
+    pub(crate) fn buckets<T: Copy>(
         &self,
         opened: &Opened,
         language: Lang,
-        rows: &mut DBRawIterator<'_>,
+        below: u64,
+        buckets: &[(T, u64)],
+        mut visit: impl FnMut(T, u64) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut from = 0;
+        // The row of each bucket's newest posting.
+        let place = |&(_, bucket): &(T, u64)| {
+            from += self.rows_before(from, Posting { bucket, number: below - 1 });
+            from
+        };
+        let places: Vec<usize> = buckets.iter().map(place).collect();
+        let mut wanted: Vec<usize> = places.iter().copied().filter(|&at| at < self.fences.len()).collect();
+        wanted.dedup();
+        let mut buckets = buckets.iter().zip(&places).peekable();
+        for wanted in wanted.chunks(READ) {
+            let rows = self.read_rows(opened, language, wanted)?;
+            for (&at, bytes) in wanted.iter().zip(&rows) {
+                let row = self.row(opened, language, bytes)?;
+                while let Some((&(about, bucket), _)) = buckets.next_if(|(_, place)| **place == at) {
+                    let first = Posting { bucket, number: below - 1 };
+                    if visit_row(&row, first, &mut |number| visit(about, number)) {
+                        self.following_rows(opened, language, at + 1, first, |number| visit(about, number))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many rows from this one on end before a posting.
+    fn rows_before(&self, from: usize, wanted: Posting) -> usize {
+        let fences = &self.fences[from..];
+        let before = |fence: &Posting| fence.order() < wanted.order();
+        // Buckets come in order, so the next row is often near.
+        let mut step = 1;
+        while fences.get(step - 1).is_some_and(before) {
+            step *= 2;
+        }
+        let (low, high) = (step / 2, (step - 1).min(fences.len()));
+        low + fences[low..high].partition_point(before)
+    }
+
+    /// Visits the postings of a large bucket in the rows from this one on.
+    fn following_rows(
+        &self,
+        opened: &Opened,
+        language: Lang,
+        from: usize,
         first: Posting,
         mut visit: impl FnMut(u64) -> bool,
     ) -> Result<(), StoreError> {
-        // Buckets are asked for in order, so the row that was read last is often the right one.
-        let key = row_key(self.id, first);
-        if !self.is_row_of(rows, &key, first) {
-            rows.seek(key);
-        }
-        while let Some((key, value)) = rows.item() {
-            if decode_row_key(key) != Some((self.id, true)) {
-                return Ok(());
-            }
-            let row = self.row(opened, language, value)?;
-            for at in row.find(first)..row.len() {
-                let posting = row.get(at);
-                if posting.bucket != first.bucket || !visit(posting.number) {
+        for at in from..self.fences.len() {
+            for bytes in self.read_rows(opened, language, &[at])? {
+                if !visit_row(&self.row(opened, language, &bytes)?, first, &mut visit) {
                     return Ok(());
                 }
             }
-            rows.next();
         }
-        rows.status().map_err(|error| {
-            opened.damaged_segment(language, self.id, error.as_ref(), opened.failure(&error))
-        })
+        Ok(())
     }
 
-    /// Whether the row that was read last is the first that may hold this posting or a later one.
-    fn is_row_of(&self, rows: &DBRawIterator<'_>, wanted: &[u8], first: Posting) -> bool {
-        let Some((key, value)) = rows.item() else { return false };
-        let begins = || PostingRow::decode(value, self.coverage.from).map(|row| row.get(0).order());
-        decode_row_key(key) == Some((self.id, true))
-            && wanted <= key
-            && begins().is_ok_and(|begins| begins <= first.order())
+    /// Rows by number, ascending, from the cache or from disk.
+    fn read_rows(
+        &self,
+        opened: &Opened,
+        language: Lang,
+        wanted: &[usize],
+    ) -> Result<Vec<RowBytes>, StoreError> {
+        let id = |at: usize| (self.id, at as u32);
+        let mut rows = opened.row_cache.get(wanted.iter().map(|&at| id(at)));
+        let missing: Vec<usize> = (0..wanted.len()).filter(|&at| rows[at].is_none()).collect();
+        if !missing.is_empty() {
+            let family = opened.existing(Family::Bands(language))?;
+            let keys = missing.iter().map(|&at| row_key(self.id, self.fences[wanted[at]]));
+            let read = opened.db.batched_multi_get_cf_opt(
+                &family,
+                &keys.collect::<Vec<_>>(),
+                true,
+                &ReadOptions::default(),
+            );
+            for (&at, value) in missing.iter().zip(read) {
+                let value = value.map_err(|error| {
+                    opened.damaged_segment(language, self.id, error.as_ref(), opened.failure(&error))
+                })?;
+                let Some(value) = value else {
+                    let detail = format!("row {} of {} is missing", wanted[at], self.fences.len());
+                    let failure = damaged(opened, language, self.id, &detail);
+                    return Err(opened.damaged_segment(language, self.id, &detail, failure));
+                };
+                rows[at] = Some(RowBytes::from(&value[..]));
+            }
+            let read = missing.iter().filter_map(|&at| Some((id(wanted[at]), rows[at].clone()?)));
+            opened.row_cache.keep(read);
+        }
+        Ok(rows.into_iter().flatten().collect())
     }
 
     fn row<'r>(
@@ -177,7 +253,18 @@ impl Segment {
     }
 }
 
-pub(crate) fn iterator(opened: &Opened, language: Lang) -> Result<DBRawIterator<'_>, StoreError> {
+/// Visits the postings of a bucket in a row, and returns whether there may be more of them in the next row.
+fn visit_row(row: &PostingRow<'_>, first: Posting, visit: &mut impl FnMut(u64) -> bool) -> bool {
+    for at in row.find(first)..row.len() {
+        let posting = row.get(at);
+        if posting.bucket != first.bucket || !visit(posting.number) {
+            return false;
+        }
+    }
+    true
+}
+
+fn iterator(opened: &Opened, language: Lang) -> Result<DBRawIterator<'_>, StoreError> {
     let family = opened.existing(Family::Bands(language))?;
     Ok(opened.db.raw_iterator_cf_opt(&family, ReadOptions::default()))
 }
@@ -189,10 +276,10 @@ fn damaged(opened: &Opened, language: Lang, id: u32, detail: &str) -> StoreError
     }
 }
 
-/// Checksum of what a segment covers and of its filter.
-fn checksum(coverage: &Coverage, filter: &[u8]) -> u64 {
+/// Checksum of what a segment covers, of its fences and of its filter.
+fn checksum(coverage: &Coverage, fences: &[u8], filter: &[u8]) -> u64 {
     let covers = encode_coverage(&Coverage { checksum: 0, ..*coverage });
-    xxh3_64_with_seed(filter, xxh3_64(&covers))
+    xxh3_64_with_seed(filter, xxh3_64_with_seed(fences, xxh3_64(&covers)))
 }
 
 fn write_file(
@@ -209,11 +296,12 @@ fn write_file(
     let mut table = SstFileWriter::create(&settings);
     table.open(path).map_err(failure)?;
     let mut filter = Blocks::of_bytes(filter_bytes(about.postings) as usize);
-    let (mut row, mut bytes, mut count) = (Vec::with_capacity(ROW), Vec::new(), 0u64);
+    let (mut row, mut bytes, mut count, mut fences) = (Vec::with_capacity(ROW), Vec::new(), 0u64, Vec::new());
     let mut put = |row: &mut Vec<Posting>| -> Result<(), StoreError> {
         if let Some(&last) = row.last() {
             encode_row(row, about.from, &mut bytes);
             table.put(row_key(id, last), &bytes).map_err(failure)?;
+            fences.push(last);
             row.clear();
         }
         Ok(())
@@ -237,14 +325,16 @@ fn write_file(
     if count == 0 {
         return Ok(None);
     }
-    let encoded = filter.encode();
-    for (part, bytes) in (0..).zip(encoded.chunks(PART)) {
-        table.put(filter_key(id, part), bytes).map_err(failure)?;
+    let (filter_bytes, fence_bytes) = (filter.encode(), encode_fences(&fences));
+    for (kind, bytes) in [(RowKind::Fences, &fence_bytes), (RowKind::Filter, &filter_bytes)] {
+        for (part, bytes) in (0..).zip(bytes.chunks(PART)) {
+            table.put(part_key(id, kind, part), bytes).map_err(failure)?;
+        }
     }
     table.finish().map_err(failure)?;
     let mut coverage = Coverage { postings: count, ..about };
-    coverage.checksum = checksum(&coverage, &encoded);
-    Ok(Some(Segment { id, coverage, filter }))
+    coverage.checksum = checksum(&coverage, &fence_bytes, &filter_bytes);
+    Ok(Some(Segment { id, coverage, filter, fences }))
 }
 
 /// The postings of a segment in order, read row by row.
@@ -265,7 +355,7 @@ impl Postings<'_> {
         self.read.clear();
         self.at = 0;
         if let Some((key, value)) = self.rows.item()
-            && decode_row_key(key) == Some((self.id, true))
+            && decode_row_key(key) == Some((self.id, RowKind::Postings))
         {
             let row = PostingRow::decode(value, self.coverage.from)
                 .map_err(|error| damaged(self.opened, self.language, self.id, &error.to_string()))?;

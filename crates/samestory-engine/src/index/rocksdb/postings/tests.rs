@@ -284,7 +284,7 @@ fn first_coverage(opened: &Opened) -> (Vec<u8>, Vec<u8>) {
     first.unwrap()
 }
 
-/// Overwrites every row of postings. The filters stay.
+/// Overwrites every row of postings, and forgets the cached ones. Filters and fences stay.
 fn damage_rows(store: &Rocks) {
     let reader = store.reader();
     let bands = reader.0.existing(Family::Bands(Lang::UND)).unwrap();
@@ -297,6 +297,7 @@ fn damage_rows(store: &Rocks) {
     }
     drop(rows);
     keys.iter().for_each(|key| reader.0.db.put_cf(&bands, key, b"?").unwrap());
+    reader.0.row_cache.clear();
 }
 
 // A large damaged segment takes minutes to build. The thread that polls Kafka must not do it.
