@@ -71,6 +71,7 @@ find("form").addEventListener("submit", event => {
   try {
     show(compare(find("older").value, find("newer").value));
   } catch (error) {
+    find("result").hidden = true;
     find("status").textContent = `The engine stopped: ${error.message}. Reload the page.`;
   }
 });

@@ -6,6 +6,8 @@ from types import TracebackType
 from typing import Any, Literal
 
 VerdictKind = Literal["unique", "near-duplicate", "exact-duplicate"]
+ContentKind = Literal["ordinary", "short", "list-like", "table-like"]
+Shingle = Mapping[str, Mapping[str, int | str]]
 
 HAS_ROCKSDB: bool
 """Whether this build keeps an index on disk: ``Deduplicator(path)``."""
@@ -39,6 +41,8 @@ class Verdict:
     revision: int
     """How often the text of this id has changed."""
     language: str
+    content_kind: ContentKind
+    """What the text is: running text, fewer than fifty words, mostly items, or mostly rows of cells. No verdict depends on it."""
     flags: list[str]
     @property
     def is_duplicate(self) -> bool: ...
@@ -52,6 +56,7 @@ class Answer:
     similarity: float
     containment: float
     confidence: float
+    content_kind: ContentKind
     @property
     def is_duplicate(self) -> bool: ...
 
@@ -94,10 +99,23 @@ class Deduplicator:
     ...     first = dedup.insert("a1", "some text")
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, *, min_confidence: float | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        min_confidence: float | None = None,
+        shingle: Shingle | None = None,
+    ) -> None:
         """An empty index in memory, or the one in a directory, which is created if there is none.
 
+        Args:
+            min_confidence: From this confidence on an article is a duplicate (default 0.5).
+            shingle: How the shingles of a language are cut, in place of the language table: ``{"en": {"characters": 5}}``,
+                ``{"words": 3}`` or ``{"tokenizer": "grapheme-uax29"}``. ``und`` is for texts in no known language. Related
+                languages, such as Danish and Norwegian, share the setting.
+
         Raises:
+            ValueError: A setting cannot be used.
             StoreError: The directory is in use, or was written with other settings.
             NotImplementedError: This build has no RocksDB (:data:`HAS_ROCKSDB`).
         """
@@ -147,8 +165,8 @@ class Deduplicator:
     ) -> None: ...
 
 class VerdictColumns:
-    """The verdicts of many texts, as columns: verdict, match_type, duplicate_row, similarity, confidence, cluster_id. An Arrow
-    stream to any library: ``polars.DataFrame(columns)``, ``pyarrow.table(columns)``."""
+    """The verdicts of many texts, as columns: verdict, match_type, duplicate_row, similarity, confidence, cluster_id,
+    content_kind. An Arrow stream to any library: ``polars.DataFrame(columns)``, ``pyarrow.table(columns)``."""
 
     missing: list[int]
     """Rows without a text."""
@@ -167,7 +185,16 @@ def compare(older: str, newer: str) -> Comparison:
 def fingerprint(text: str) -> Fingerprint:
     """Computes what is compared of a text. Equal texts up to case, spaces and Unicode forms have equal hashes."""
 
-def judge_stream(data: Any, text: str, title: str | None = None, min_confidence: float | None = None) -> VerdictColumns: ...
+def judge_stream(
+    data: Any,
+    text: str,
+    title: str | None = None,
+    min_confidence: float | None = None,
+    shingle: Shingle | None = None,
+) -> VerdictColumns: ...
 def judge_texts(
-    texts: list[str | None], titles: list[str | None] | None = None, min_confidence: float | None = None
+    texts: list[str | None],
+    titles: list[str | None] | None = None,
+    min_confidence: float | None = None,
+    shingle: Shingle | None = None,
 ) -> VerdictColumns: ...

@@ -5,21 +5,34 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any, Sequence, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Sequence, TypeVar, overload
 
 from ._core import VerdictColumns, judge_stream, judge_texts
+
+if TYPE_CHECKING:
+    from ._core import Shingle
+
+    Settings = tuple[float | None, Shingle | None]
 
 Frame = TypeVar("Frame")
 
 #: The columns that ``dedupe`` adds.
-COLUMNS = ("verdict", "match_type", "duplicate_of", "similarity", "confidence", "cluster_id")
+COLUMNS = ("verdict", "match_type", "duplicate_of", "similarity", "confidence", "cluster_id", "content_kind")
 
 
-@overload
-def dedupe(data: Sequence[str | None], *, min_confidence: float | None = ...) -> VerdictColumns: ...
 @overload
 def dedupe(
-    data: Frame, *, text: str = ..., id: str | None = ..., title: str | None = ..., min_confidence: float | None = ...
+    data: Sequence[str | None], *, min_confidence: float | None = ..., shingle: Shingle | None = ...
+) -> VerdictColumns: ...
+@overload
+def dedupe(
+    data: Frame,
+    *,
+    text: str = ...,
+    id: str | None = ...,
+    title: str | None = ...,
+    min_confidence: float | None = ...,
+    shingle: Shingle | None = ...,
 ) -> Frame: ...
 def dedupe(
     data: Any,
@@ -28,6 +41,7 @@ def dedupe(
     id: str | None = None,
     title: str | None = None,
     min_confidence: float | None = None,
+    shingle: Shingle | None = None,
 ) -> Any:
     """Judges the texts of a frame, in its order, and returns the frame with these columns added:
 
@@ -36,6 +50,7 @@ def dedupe(
     - ``duplicate_of``: the id of the row that it repeats, in the type of the ids; without ``id``, the position of that row
     - ``similarity`` and ``confidence``: from 0 to 1
     - ``cluster_id``: equal for rows that belong together
+    - ``content_kind``: ``ordinary``, ``short``, ``list-like`` or ``table-like``
 
     ``data`` is a DataFrame of pandas or Polars, a Table or RecordBatch of pyarrow, another object with ``__arrow_c_stream__``
     (which then becomes a Table of pyarrow), or a list of texts (which gives :class:`VerdictColumns`, with ``duplicate_row``
@@ -46,28 +61,30 @@ def dedupe(
 
     Args:
         min_confidence: From this confidence on a row is a duplicate (default 0.5). Higher keeps more rows apart.
+        shingle: How the shingles of a language are cut, as of :class:`Deduplicator`: ``{"en": {"characters": 5}}``.
 
     Raises:
         KeyError: There is no such column.
         TypeError: The texts are no texts, or ``data`` is no frame.
-        ValueError: An id is missing, or the frame has one of the columns already.
+        ValueError: An id is missing, the frame has one of the columns already, or a setting cannot be used.
     """
+    settings = (min_confidence, shingle)
     if isinstance(data, (list, tuple)):
-        columns = judge_texts(list(data), None, min_confidence)
+        columns = judge_texts(list(data), None, *settings)
         _warn(columns)
         return columns
     if isinstance(data, str):
         raise TypeError("dedupe needs a frame or a list of texts; compare(older, newer) compares two texts")
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(data, pandas.DataFrame):
-        return _pandas(pandas, data, text, id, title, min_confidence)
+        return _pandas(pandas, data, text, id, title, settings)
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(data, polars.LazyFrame):
         raise TypeError("dedupe needs the rows of the LazyFrame; pass frame.collect()")
     if polars is not None and isinstance(data, polars.DataFrame):
-        return _polars(polars, data, text, id, title, min_confidence)
+        return _polars(polars, data, text, id, title, settings)
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
-        return _arrow(data, text, id, title, min_confidence)
+        return _arrow(data, text, id, title, settings)
     raise TypeError(
         f"dedupe cannot read {type(data).__name__}; pass a DataFrame of pandas or Polars, an Arrow table, or a list of texts"
     )
@@ -104,7 +121,7 @@ def _warn(columns: VerdictColumns) -> None:
 
 
 def _pandas(
-    pandas: Any, frame: Any, text: str, id: str | None, title: str | None, min_confidence: float | None
+    pandas: Any, frame: Any, text: str, id: str | None, title: str | None, settings: Settings
 ) -> Any:
     _check(list(frame.columns), text, id, title)
     if not frame.columns.is_unique:
@@ -112,7 +129,7 @@ def _pandas(
     if id is not None:
         gaps = frame[id].isna().to_numpy()
         _check_ids(int(gaps.sum()), int(gaps.argmax()) if len(gaps) else 0, id)
-    columns = _judge_pandas(pandas, frame, text, title, min_confidence)
+    columns = _judge_pandas(pandas, frame, text, title, settings)
     _warn(columns)
     index = frame.index
     added = {name: pandas.Series(columns.column(name), index=index, dtype="object") for name in ("verdict", "match_type")}
@@ -125,7 +142,8 @@ def _pandas(
         added["duplicate_of"] = pandas.Series(taken, index=index)
     for name in ("similarity", "confidence"):
         added[name] = pandas.Series(columns.column(name), index=index, dtype="float64")
-    added["cluster_id"] = pandas.Series(columns.column("cluster_id"), index=index, dtype="object")
+    for name in ("cluster_id", "content_kind"):
+        added[name] = pandas.Series(columns.column(name), index=index, dtype="object")
     return frame.assign(**added)
 
 
@@ -138,13 +156,13 @@ def _nullable(pandas: Any, ids: Any) -> Any:
 
 
 def _judge_pandas(
-    pandas: Any, frame: Any, text: str, title: str | None, min_confidence: float | None
+    pandas: Any, frame: Any, text: str, title: str | None, settings: Settings
 ) -> VerdictColumns:
     names = [text] if title is None else [text, title]
 
     def by_row() -> VerdictColumns:
         lists = [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in names]
-        return judge_texts(lists[0], lists[1] if title is not None else None, min_confidence)
+        return judge_texts(lists[0], lists[1] if title is not None else None, *settings)
 
     try:
         import pyarrow
@@ -158,11 +176,11 @@ def _judge_pandas(
         return by_row()
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
         raise TypeError(f"a column of texts holds something else: {error}") from None
-    return judge_stream(table, text, title, min_confidence)
+    return judge_stream(table, text, title, *settings)
 
 
 def _polars(
-    polars: Any, frame: Any, text: str, id: str | None, title: str | None, min_confidence: float | None
+    polars: Any, frame: Any, text: str, id: str | None, title: str | None, settings: Settings
 ) -> Any:
     _check(frame.columns, text, id, title)
     if id is not None:
@@ -173,7 +191,7 @@ def _polars(
     texts = frame.select(names)
     # Polars exports a column without a type in a form that others refuse.
     nulls = [polars.col(name).cast(polars.String) for name in names if texts[name].dtype == polars.Null]
-    columns = judge_stream(texts.with_columns(nulls), text, title, min_confidence)
+    columns = judge_stream(texts.with_columns(nulls), text, title, *settings)
     _warn(columns)
     added = polars.DataFrame(columns)
     rows = added["duplicate_row"]
@@ -186,11 +204,12 @@ def _polars(
             added["similarity"],
             added["confidence"],
             added["cluster_id"],
+            added["content_kind"],
         ]
     )
 
 
-def _arrow(data: Any, text: str, id: str | None, title: str | None, min_confidence: float | None) -> Any:
+def _arrow(data: Any, text: str, id: str | None, title: str | None, settings: Settings) -> Any:
     try:
         import pyarrow
     except ImportError:
@@ -208,7 +227,7 @@ def _arrow(data: Any, text: str, id: str | None, title: str | None, min_confiden
         missing = gaps.to_pylist().count(True) if ids.null_count or pyarrow.types.is_floating(ids.type) else 0
         _check_ids(missing, gaps.index(True).as_py() if missing else 0, id)
     names = [text] if title is None else [text, title]
-    columns = judge_stream(table.select(names), text, title, min_confidence)
+    columns = judge_stream(table.select(names), text, title, *settings)
     _warn(columns)
     added = pyarrow.table(columns)
     rows = added["duplicate_row"]

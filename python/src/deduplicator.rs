@@ -7,10 +7,10 @@ use std::sync::{LazyLock, RwLock};
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt, PyString};
+use pyo3::types::{PyBool, PyInt, PyMapping, PyString};
 #[cfg(feature = "rocksdb")]
 use samestory_engine::Rocks;
-use samestory_engine::{Article, Error, Memory, Options, TextOptions};
+use samestory_engine::{Article, Error, Memory, Options, Shingling, ShinglingError, TextOptions};
 
 use super::raised;
 use super::results::{Answer, Comparison, Fingerprint, Similar, Verdict};
@@ -168,9 +168,14 @@ fn closed() -> PyErr {
 #[pymethods]
 impl Deduplicator {
     #[new]
-    #[pyo3(signature = (path = None, *, min_confidence = None))]
-    fn new(py: Python<'_>, path: Option<PathBuf>, min_confidence: Option<f64>) -> PyResult<Deduplicator> {
-        let options = options(min_confidence)?;
+    #[pyo3(signature = (path = None, *, min_confidence = None, shingle = None))]
+    fn new(
+        py: Python<'_>,
+        path: Option<PathBuf>,
+        min_confidence: Option<f64>,
+        shingle: Option<&Bound<'_, PyMapping>>,
+    ) -> PyResult<Deduplicator> {
+        let options = options(min_confidence, shingle)?;
         let index = match &path {
             None => Index::Memory(samestory_engine::Deduplicator::in_memory(options)),
             Some(path) => open(py, path, options)?,
@@ -281,14 +286,55 @@ fn located(py: Python<'_>, error: &PyErr, at: usize) -> PyErr {
     PyTypeError::new_err(message)
 }
 
-pub(crate) fn options(min_confidence: Option<f64>) -> PyResult<Options> {
-    let options = Options::default();
-    match min_confidence {
-        None => Ok(options),
-        Some(confidence) if (0.0..=1.0).contains(&confidence) => Ok(options.min_confidence(confidence)),
-        Some(confidence) => {
-            Err(PyValueError::new_err(format!("min_confidence is from 0 to 1, not {confidence}")))
+pub(crate) fn options(
+    min_confidence: Option<f64>,
+    shingle: Option<&Bound<'_, PyMapping>>,
+) -> PyResult<Options> {
+    let mut options = Options::default();
+    if let Some(confidence) = min_confidence {
+        if !(0.0..=1.0).contains(&confidence) {
+            return Err(PyValueError::new_err(format!("min_confidence is from 0 to 1, not {confidence}")));
         }
+        options = options.min_confidence(confidence);
+    }
+    let Some(shingle) = shingle else { return Ok(options) };
+    for item in shingle.items()? {
+        let (language, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
+        let refused = |why: String| -> PyResult<PyErr> {
+            let (language, value) = (language.repr()?, value.repr()?);
+            Ok(PyValueError::new_err(format!("shingle={{{language}: {value}}}: {why}")))
+        };
+        let shingling = match shingling(&value) {
+            None => return Err(refused(SHINGLES.to_owned())?),
+            Some(shingling) => shingling,
+        };
+        let Ok(code) = language.extract::<String>() else {
+            return Err(refused("a language is a str".to_owned())?);
+        };
+        options = match shingling.and_then(|shingling| options.with_shingling(&code, shingling)) {
+            Ok(options) => options,
+            Err(error) => return Err(refused(error.to_string())?),
+        };
+    }
+    Ok(options)
+}
+
+const SHINGLES: &str =
+    "the shingles of a language are {'words': n}, {'characters': n} or {'tokenizer': name}";
+
+/// How the shingles of a language are cut, as the setting `languages.<code>.shingle` says it. None: not so.
+fn shingling(value: &Bound<'_, PyAny>) -> Option<Result<Shingling, ShinglingError>> {
+    let value = value.cast::<PyMapping>().ok()?;
+    if value.len().ok()? != 1 {
+        return None;
+    }
+    let (key, value): (String, Bound<'_, PyAny>) = value.items().ok()?.get_item(0).ok()?.extract().ok()?;
+    let count = || if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() };
+    match key.as_str() {
+        "words" => Some(Shingling::words(count()?)),
+        "characters" => Some(Shingling::characters(count()?)),
+        "tokenizer" => Some(Shingling::named(value.extract().ok()?)),
+        _ => None,
     }
 }
 

@@ -13,10 +13,10 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatch
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList, PyString};
+use pyo3::types::{PyCapsule, PyList, PyMapping, PyString};
 use samestory_engine::engine::{Prepared, Preparer};
 use samestory_engine::model::{BoundedStr, RawArticle};
-use samestory_engine::{ArticleId, Error, Position, Verdict, parallel};
+use samestory_engine::{ArticleId, Error, Options, Position, Verdict, parallel};
 
 use super::deduplicator::options;
 use super::{raised, stream};
@@ -84,14 +84,16 @@ impl VerdictColumns {
 
 /// Judges a column of an Arrow stream.
 #[pyfunction]
-#[pyo3(signature = (data, text, title = None, min_confidence = None))]
+#[pyo3(signature = (data, text, title = None, min_confidence = None, shingle = None))]
 pub(crate) fn judge_stream(
     py: Python<'_>,
     data: &Bound<'_, PyAny>,
     text: &str,
     title: Option<&str>,
     min_confidence: Option<f64>,
+    shingle: Option<&Bound<'_, PyMapping>>,
 ) -> PyResult<VerdictColumns> {
+    let options = options(min_confidence, shingle)?;
     let reader = stream::import(data)?;
     let schema = reader.schema();
     let column = |name: &str| {
@@ -128,18 +130,20 @@ pub(crate) fn judge_stream(
             Err(error) => Box::new(std::iter::once(Err(error))),
         }
     });
-    judge(py, chunks, min_confidence)
+    judge(py, chunks, options)
 }
 
 /// Judges a list of texts, where None is a missing one.
 #[pyfunction]
-#[pyo3(signature = (texts, titles = None, min_confidence = None))]
+#[pyo3(signature = (texts, titles = None, min_confidence = None, shingle = None))]
 pub(crate) fn judge_texts(
     py: Python<'_>,
     texts: Bound<'_, PyList>,
     titles: Option<Bound<'_, PyList>>,
     min_confidence: Option<f64>,
+    shingle: Option<&Bound<'_, PyMapping>>,
 ) -> PyResult<VerdictColumns> {
+    let options = options(min_confidence, shingle)?;
     if titles.as_ref().is_some_and(|titles| titles.len() != texts.len()) {
         return Err(PyValueError::new_err("there must be as many titles as texts"));
     }
@@ -168,7 +172,7 @@ pub(crate) fn judge_texts(
             rows.map(row).collect::<PyResult<Chunk>>()
         })
     });
-    judge(py, chunks, min_confidence)
+    judge(py, chunks, options)
 }
 
 /// The texts and titles of some rows.
@@ -180,9 +184,9 @@ type Row = Option<Result<Prepared, String>>;
 fn judge(
     py: Python<'_>,
     chunks: impl Iterator<Item = PyResult<Chunk>> + Send,
-    min_confidence: Option<f64>,
+    options: Options,
 ) -> PyResult<VerdictColumns> {
-    let mut dedup = samestory_engine::Deduplicator::in_memory(options(min_confidence)?);
+    let mut dedup = samestory_engine::Deduplicator::in_memory(options);
     let preparer = dedup.preparer();
     py.detach(|| {
         thread::scope(|scope| {
@@ -294,6 +298,7 @@ struct Columns {
     similarity: Float64Builder,
     confidence: Float64Builder,
     cluster: StringBuilder,
+    content_kind: StringBuilder,
     count: usize,
     missing: Vec<usize>,
     rejected: Vec<(usize, String)>,
@@ -308,6 +313,7 @@ impl Columns {
         self.similarity.append_value(verdict.similarity.get());
         self.confidence.append_value(verdict.confidence.get());
         self.cluster.append_value(verdict.cluster.to_string());
+        self.content_kind.append_value(verdict.content_kind.as_str());
         self.count += 1;
     }
 
@@ -328,17 +334,19 @@ impl Columns {
         self.similarity.append_null();
         self.confidence.append_null();
         self.cluster.append_null();
+        self.content_kind.append_null();
         self.count += 1;
     }
 
     fn finish(mut self) -> PyResult<VerdictColumns> {
-        let columns: [(&str, ArrayRef); 6] = [
+        let columns: [(&str, ArrayRef); 7] = [
             ("verdict", std::sync::Arc::new(self.verdict.finish())),
             ("match_type", std::sync::Arc::new(self.match_type.finish())),
             ("duplicate_row", std::sync::Arc::new(self.duplicate_row.finish())),
             ("similarity", std::sync::Arc::new(self.similarity.finish())),
             ("confidence", std::sync::Arc::new(self.confidence.finish())),
             ("cluster_id", std::sync::Arc::new(self.cluster.finish())),
+            ("content_kind", std::sync::Arc::new(self.content_kind.finish())),
         ];
         let fields = columns.iter().map(|(name, column)| Field::new(*name, column.data_type().clone(), true));
         let schema = Schema::new(fields.collect::<Vec<_>>());

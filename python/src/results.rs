@@ -18,6 +18,7 @@ pub(crate) struct Verdict {
     canonical_id: String,
     revision: u32,
     language: String,
+    content_kind: &'static str,
     flags: Vec<&'static str>,
 }
 
@@ -35,6 +36,7 @@ impl From<engine::Verdict> for Verdict {
             canonical_id: verdict.canonical_id.to_string(),
             revision: verdict.revision,
             language: verdict.language.to_string(),
+            content_kind: verdict.content_kind.as_str(),
             flags: verdict.flags.into_iter().map(|flag| flag.as_str()).collect(),
         }
     }
@@ -69,6 +71,7 @@ pub(crate) struct Answer {
     similarity: f64,
     containment: f64,
     confidence: f64,
+    content_kind: &'static str,
 }
 
 impl From<engine::Answer> for Answer {
@@ -80,6 +83,7 @@ impl From<engine::Answer> for Answer {
             similarity: answer.similarity.get(),
             containment: answer.containment.get(),
             confidence: answer.confidence.get(),
+            content_kind: answer.content_kind.as_str(),
         }
     }
 }

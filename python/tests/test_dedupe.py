@@ -16,7 +16,7 @@ IDS = [30, 10, 20, 40]
 TEXTS = [FERRY, HARVEST, FERRY_EDITED, FERRY]
 VERDICTS = ["unique", "unique", "near-duplicate", "exact-duplicate"]
 OF = [None, None, 30, 30]
-ADDED = ["verdict", "match_type", "duplicate_of", "similarity", "confidence", "cluster_id"]
+ADDED = ["verdict", "match_type", "duplicate_of", "similarity", "confidence", "cluster_id", "content_kind"]
 
 
 def test_pandas_gets_columns_beside_its_own_and_keeps_its_index():

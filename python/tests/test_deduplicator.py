@@ -148,3 +148,59 @@ def test_an_index_on_disk_remembers(tmp_path):
             samestory.Deduplicator(tmp_path / "state")
     with samestory.Deduplicator(str(tmp_path / "state")) as again:
         assert again.insert("a2", FERRY_EDITED).duplicate_of == "a1"
+    with pytest.raises(samestory.StoreError):
+        samestory.Deduplicator(tmp_path / "state", shingle={"en": {"characters": 5}})
+
+
+ROWS = "\n".join(f"| team {n} | {n} | {3 * n} | {n % 7} | 0.{n} |" for n in range(10, 40))
+ITEMS = "\n".join(f"- {word} from the market" for word in ["apples", "pears", "plums", "leeks"] * 6)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [(FERRY, "ordinary"), ("Ferry runs again.", "short"), (ITEMS, "list-like"), (ROWS, "table-like")],
+)
+def test_a_verdict_names_the_kind_of_content(text, kind):
+    dedup = samestory.Deduplicator()
+    assert dedup.check(text).content_kind == kind and dedup.insert("a1", text).content_kind == kind
+    assert samestory.dedupe([text]).column("content_kind") == [kind]
+
+
+def test_shingles_of_a_language_are_those_of_the_setting():
+    def similarity(**settings):
+        dedup = samestory.Deduplicator(**settings)
+        dedup.insert("a1", FERRY)
+        return dedup.insert("a2", FERRY_EDITED).similarity
+
+    usual = similarity()
+    characters = similarity(shingle={"en": {"characters": 5}})
+    assert characters > usual, "an edited word has fewer of the runs of characters than of words"
+    assert similarity(shingle={"en": {"words": 3}, "und": {"characters": 5}}) == usual
+    assert similarity(shingle={"en": {"tokenizer": "shingle-k=5/grapheme-uax29"}}) not in (usual, characters)
+    assert similarity(shingle={"fr": {"characters": 5}}) == similarity(shingle={}) == usual
+    frames = samestory.dedupe([FERRY, FERRY_EDITED], shingle={"en": {"characters": 5}})
+    assert frames.column("similarity")[1] == characters
+
+
+@pytest.mark.parametrize(
+    ("shingle", "message"),
+    [
+        ({"en": {"characters": 0}}, r"^shingle=\{'en': \{'characters': 0\}\}: 0 tokens per shingle; use 1 to 64$"),
+        ({"xx": {"words": 3}}, "'xx'.*not a language of the table"),
+        ({"en": {"tokenizer": "words"}}, "not a tokeniser; use word-uax29"),
+        ({"en": {"tokenizer": "cjk-jieba"}}, "feature jieba"),
+        ({"en": {"words": 3, "characters": 5}}, r"are \{'words': n\}, \{'characters': n\} or \{'tokenizer': name\}$"),
+        ({"en": {"letters": 5}}, r"are \{'words': n\}"),
+        ({"en": {"words": -1}}, r"are \{'words': n\}"),
+        ({"en": {"words": True}}, r"are \{'words': n\}"),
+        ({"en": {"tokenizer": 5}}, r"are \{'words': n\}"),
+        ({"en": 5}, r"are \{'words': n\}"),
+        ({5: {"words": 3}}, "a language is a str"),
+    ],
+)
+def test_shingles_that_cannot_be_cut_are_refused_by_name(shingle, message):
+    for call in (lambda: samestory.Deduplicator(shingle=shingle), lambda: samestory.dedupe([FERRY], shingle=shingle)):
+        with pytest.raises(ValueError, match=message):
+            call()
+    with pytest.raises(TypeError, match="shingle"):
+        samestory.Deduplicator(shingle=5)

@@ -247,7 +247,13 @@ impl Columns {
     /// All names in order.
     pub(super) fn names(&self) -> Vec<String> {
         let is_taken = |name: &str| self.article.iter().any(|column| column.name == name);
-        let unique = |name: &str| if is_taken(name) { format!("{PREFIX}{name}") } else { name.to_owned() };
+        let unique = |name: &str| {
+            let mut name = name.to_owned();
+            while is_taken(&name) {
+                name.insert_str(0, PREFIX);
+            }
+            name
+        };
         let id = self.own_id.then(|| unique("id"));
         let article = self.article.iter().map(|column| column.name.clone());
         id.into_iter().chain(article).chain(VERDICT_COLUMNS.map(unique)).collect()

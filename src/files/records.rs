@@ -101,7 +101,11 @@ impl Records {
                 return Err(source.columnar(kind));
             }
         }
-        let detected = || by_name(&name()).or_else(|| by_content(beginning));
+        let named = named_delimiter(beginning);
+        let detected = || {
+            let table = named.as_ref().map(|_| FileFormat::Csv);
+            by_name(&name()).or(table).or_else(|| by_content(beginning))
+        };
         let format = match (reading.format.or_else(detected), &reading.records) {
             (Some(FileFormat::Csv | FileFormat::Tsv), Some(_)) => {
                 return Err(SourceError::NoKeys { name: name(), format: "a table" });
@@ -110,9 +114,10 @@ impl Records {
             (Some(format), None) => format,
             (None, None) => return Err(SourceError::Unknown { name: name() }),
         };
-        let delimiter = match format {
-            FileFormat::Tsv => b'\t',
-            _ => delimiter(beginning),
+        let delimiter = match (&named, format) {
+            (Some(named), _) => named.delimiter,
+            (None, FileFormat::Tsv) => b'\t',
+            (None, _) => delimiter(beginning),
         };
         if let (FileFormat::Ndjson | FileFormat::Json, None) = (format, &reading.records) {
             let is = |field: Field, key: &str| reading.fields.is_name(field, key);
@@ -124,15 +129,20 @@ impl Records {
                 return Err(SourceError::Records { name: name(), key });
             }
         }
+        let (skipped, header) = match (&named, format) {
+            (Some(named), FileFormat::Csv | FileFormat::Tsv) => (mark + named.length, 2),
+            _ => (mark, 1),
+        };
         let mut start = Cursor::new(start);
-        start.set_position(mark as u64);
+        start.set_position(skipped as u64);
         let bytes = Bytes::with_capacity(capacity, Box::new(start.chain(rest)));
         let limit = reading.limit;
         let records = match format {
             FileFormat::Ndjson => Records::Lines(Lines::new(bytes, limit)),
             FileFormat::Json => Records::Array(Array::new(bytes, limit, reading.records.as_deref())),
             FileFormat::Csv | FileFormat::Tsv => {
-                Records::Table(Box::new(TableReader::new(bytes, delimiter, limit).map_err(unreadable)?))
+                let table = TableReader::new(bytes, delimiter, header, limit).map_err(unreadable)?;
+                Records::Table(Box::new(table))
             }
             #[cfg(feature = "parquet")]
             FileFormat::Parquet | FileFormat::Arrow => return Err(SourceError::Unknown { name: name() }),
@@ -207,6 +217,28 @@ fn is_article(start: &[u8], fields: &Fields) -> bool {
     let Some(Ok(first)) = values.next() else { return false };
     let record = json::JsonRecord::parse(first.get().as_bytes());
     record.is_ok_and(|record| fields.source(&record, Field::Body).is_some())
+}
+
+/// A line such as `sep=;` before the header row, with which Excel is told the delimiter.
+struct NamedDelimiter {
+    delimiter: u8,
+    /// Bytes of the line, with its end.
+    length: usize,
+}
+
+fn named_delimiter(start: &[u8]) -> Option<NamedDelimiter> {
+    let line = start.split_inclusive(|&byte| byte == b'\n').next()?;
+    let length = line.len();
+    // Not trimmed: the delimiter may be a tab.
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let line = line.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(line);
+    let (key, &[delimiter]) = line.split_at_checked(4)? else { return None };
+    let is_delimiter = delimiter == b'\t' || (delimiter.is_ascii_punctuation() && delimiter != b'"');
+    if !key.eq_ignore_ascii_case(b"sep=") || !is_delimiter {
+        return None;
+    }
+    Some(NamedDelimiter { delimiter, length })
 }
 
 /// The delimiter that occurs most often in the header row.

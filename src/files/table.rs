@@ -4,6 +4,7 @@
 //! Built on `csv-core` rather than `csv`, which would buffer the whole file after a quote that is never
 //! closed.
 
+use std::collections::HashMap;
 use std::io::{self, BufRead};
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
@@ -37,15 +38,15 @@ pub(crate) struct TableReader {
 const COLUMNS: usize = 4096;
 
 impl TableReader {
-    /// Reads the header row.
-    pub(crate) fn new(bytes: Bytes, delimiter: u8, limit: usize) -> io::Result<TableReader> {
+    /// Reads the header row, which stands on this line or after it.
+    pub(crate) fn new(bytes: Bytes, delimiter: u8, line: u64, limit: usize) -> io::Result<TableReader> {
         let reader = ReaderBuilder::new().delimiter(delimiter).build();
         let (values, ends) = (vec![0; 4096], vec![0; 64]);
         let mut table = TableReader {
             bytes,
             columns: Vec::new(),
             reader,
-            line: 1,
+            line,
             limit,
             values,
             ends,
@@ -55,12 +56,16 @@ impl TableReader {
             delimiter,
         };
         if let Some((_, header)) = table.row()? {
-            let count = header.map_err(|failure| {
-                let message = format!("the header row cannot be used: {}", failure.message);
+            let unusable = |why| {
+                let message = format!("the header row cannot be used: {why}");
                 io::Error::new(io::ErrorKind::InvalidData, message)
-            })?;
+            };
+            let count = header.map_err(|failure| unusable(failure.message))?;
             let header = (0..count).map(|at| String::from_utf8_lossy(table.value(at)).trim().to_owned());
             table.columns = header.collect();
+            if let Some(why) = same_name(&table.columns) {
+                return Err(unusable(why));
+            }
         }
         Ok(table)
     }
@@ -164,6 +169,17 @@ impl TableReader {
             }
         }
     }
+}
+
+/// Says which two columns have the same name. Columns without a name are what spreadsheets leave behind, and no field is read
+/// from them.
+fn same_name(columns: &[String]) -> Option<String> {
+    let mut first = HashMap::new();
+    columns.iter().enumerate().filter(|(_, name)| !name.is_empty()).find_map(|(at, name)| {
+        let before = first.insert(name, at)?;
+        let (before, at) = (before + 1, at + 1);
+        Some(format!("columns {before} and {at} are both called \"{name}\"; rename one of them"))
+    })
 }
 
 fn too_wide() -> DecodeFailure {

@@ -638,6 +638,80 @@ fn a_header_without_an_end_is_an_error_and_costs_no_memory() {
     }
 }
 
+// Of two columns with one name only one was read, and nothing said which.
+#[test]
+fn a_column_that_is_there_twice_is_an_error_with_its_name() {
+    let folder = Folder::new("same-columns");
+    folder.write("a.csv", b"id,text,text\n1,one,two\n");
+    folder.write("b.csv", b"id;text;note;date; note \n1;one;x;y;z\n");
+    for (name, message) in [
+        (
+            "a.csv",
+            "the header row cannot be used: columns 2 and 3 are both called \"text\"; rename one of them",
+        ),
+        (
+            "b.csv",
+            "the header row cannot be used: columns 3 and 5 are both called \"note\"; rename one of them",
+        ),
+    ] {
+        for arguments in [vec!["file", name], vec!["file", name, "--output", "out.csv"]] {
+            let printed = folder.fail(&arguments);
+            assert!(printed.contains(message), "{name}: {printed}");
+            assert!(!folder.path().join("out.csv").exists(), "{name}");
+        }
+    }
+    // Names that differ in case are two names, and columns at the end without any are what spreadsheets leave behind.
+    folder.write("c.csv", b"id,text,Note,note,,\n1,one,x,y,,\n");
+    assert_eq!(verdicts(&folder.run(&["file", "c.csv"]).stdout), ["1 unique -"]);
+}
+
+// A table that was judged twice had two columns `samestory_verdict`.
+#[test]
+fn a_table_that_was_judged_before_can_be_judged_again_and_again() {
+    let folder = Folder::new("judged-again");
+    folder.write("0.csv", b"id,text\n1,one\n");
+    for round in 0..3 {
+        let (from, to) = (format!("{round}.csv"), format!("{}.csv", round + 1));
+        folder.run(&["file", &from, "--output", &to]);
+    }
+    let names = &table(&folder, "3.csv", b',')[0];
+    let twice = names.iter().filter(|name| names.iter().filter(|other| other == name).count() > 1);
+    assert_eq!(twice.count(), 0, "{names:?}");
+    assert!(names.contains(&"samestory_samestory_verdict".to_owned()), "{names:?}");
+}
+
+// Excel's first line `sep=;` was read as the header, so every row was an error.
+#[test]
+fn the_line_with_which_excel_names_the_delimiter_is_understood() {
+    let folder = Folder::new("sep");
+    let articles = |delimiter: &str| {
+        let header = ["id", "text", "a,b,c"].join(delimiter);
+        format!("{header}\n{}\n", ["1", "one", "x"].join(delimiter))
+    };
+    let cases = [
+        ("a.csv", format!("sep=;\n{}", articles(";")), " is CSV with semicolons; id, body = text"),
+        ("b.csv", format!("\u{feff}SEP=;\r\n{}", articles(";")), " is CSV with semicolons; id, body = text"),
+        ("c.csv", format!("\"sep=\t\"\n{}", articles("\t")), " is CSV with tabs; id, body = text"),
+        ("d.txt", format!("sep=|\n{}", articles("|")), " is CSV with bars; id, body = text"),
+        ("e.csv", format!("sep=^\n{}", articles("^")), " is CSV; id, body = text"),
+        ("f.csv", format!("sep=;\n\n{}", articles(";")), " is CSV with semicolons; id, body = text"),
+    ];
+    for (name, content, read_as) in &cases {
+        folder.write(name, content.as_bytes());
+        let printed = folder.run(&["file", name]);
+        assert!(printed.stderr.contains(read_as), "{name}: {}", printed.stderr);
+        assert_eq!(verdicts(&printed.stdout), ["1 unique -"], "{name}");
+    }
+    // Lines are those of the file.
+    folder.write("g.csv", b"sep=;\nid;text\n1;one\n2\n");
+    assert!(folder.run(&["file", "g.csv", "--max-errors", "60"]).stderr.contains("g.csv:4: undecodable"));
+    // A column may be called so.
+    folder.write("h.csv", b"sep=a,id,text\n1,2,one\n");
+    assert_eq!(verdicts(&folder.run(&["file", "h.csv"]).stdout), ["2 unique -"]);
+    folder.write("i.csv", b"sep=;");
+    assert!(folder.run(&["file", "i.csv"]).stderr.contains("i.csv is CSV"), "no rows");
+}
+
 // A missing quote joined two articles into one, and the run said nothing.
 #[test]
 fn a_quote_that_is_missing_in_the_middle_is_an_error_with_its_line() {

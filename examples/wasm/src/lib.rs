@@ -11,6 +11,9 @@ use samestory_engine::{Deduplicator, Fingerprint, Measure, Options, Relation, Te
 use serde::Serialize;
 use serde_json::{Value, json};
 
+/// The limits are those of [`TextOptions::DEFAULT`].
+const TOO_LONG: &str = "A text is too long: at most 1 MiB are compared, and 4 MiB with markup.";
+
 /// A piece of a text, and the number of the passage that it is, if the other text has it too.
 #[derive(Serialize)]
 struct Piece<'a> {
@@ -24,7 +27,7 @@ struct Piece<'a> {
 pub fn compare(older: &str, newer: &str) -> Value {
     let engine = Deduplicator::in_memory(Options::default());
     let (Ok(older), Ok(newer)) = (read(older), read(newer)) else {
-        return json!({ "error": "a text is too long" });
+        return json!({ "error": TOO_LONG });
     };
     let home = newer.text.language.home;
     let mut comparison =
@@ -153,7 +156,9 @@ mod tests {
 
     #[test]
     fn a_text_over_the_limit_is_an_answer_too() {
-        let long = "word ".repeat(TextOptions::DEFAULT.max_raw_bytes);
-        assert_eq!(compare(&long, FERRY)["error"], "a text is too long");
+        assert_eq!((TextOptions::DEFAULT.max_bytes, TextOptions::DEFAULT.max_raw_bytes), (1 << 20, 4 << 20));
+        for bytes in [TextOptions::DEFAULT.max_bytes, TextOptions::DEFAULT.max_raw_bytes] {
+            assert_eq!(compare(&"x".repeat(bytes + 1), FERRY)["error"], TOO_LONG);
+        }
     }
 }
