@@ -192,6 +192,16 @@ impl BatchReader {
         }
     }
 
+    /// Decodes records of the next batch while this one commits. Routed records take little decoding.
+    pub(crate) fn decode_ahead(&self, waiting: &BTreeMap<i32, Vec<Record>>) {
+        if let InputKind::Raw(decoder) = &self.kind {
+            let records = waiting.iter().flat_map(|(&partition, records)| {
+                records.iter().map(move |record| (record, record.position(self.topic(), partition)))
+            });
+            decoder.decode_ahead(records);
+        }
+    }
+
     /// Called once the batch is planned: the schema cache may evict entries.
     pub(crate) fn evict_schemas(&mut self) {
         if let InputKind::Raw(decoder) = &mut self.kind {

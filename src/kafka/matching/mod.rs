@@ -244,6 +244,10 @@ impl StageRole for Matcher {
         self.intake.load_schemas(records.values().flatten())
     }
 
+    fn decode_ahead(&self, waiting: &BTreeMap<i32, Vec<Record>>) {
+        self.intake.decode_ahead(waiting);
+    }
+
     fn plan(&mut self, mut records: BTreeMap<i32, Vec<Record>>) -> Planning<MatchPlan> {
         let unpublished: BTreeMap<i32, i64> = self.partitions.unpublished_positions().collect();
         for &partition in unpublished.keys() {

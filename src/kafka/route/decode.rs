@@ -18,12 +18,13 @@ use samestory_engine::engine::{Incoming, Preparer};
 use samestory_engine::model::{ArticleId, Position};
 use samestory_engine::model::{DeadLetter, DeadLetterReason};
 
+use super::ahead::DecodedAhead;
 use super::payload::{Payload, PayloadPolicy};
 use crate::kafka::matching::outgoing::VERDICT_OVERHEAD;
 use crate::kafka::turn::record::Record;
 
 /// Records that one thread decodes at a time: fewer are not worth waking one. This many take a few milliseconds.
-const RECORDS_PER_THREAD: usize = 50;
+pub(super) const RECORDS_PER_THREAD: usize = 50;
 
 /// The decoded record, and the payload that replaces its own bytes in the output, if any.
 pub(crate) type Decoded = (Incoming, Payload);
@@ -42,6 +43,8 @@ pub(crate) struct Decoder {
     payload_policy: PayloadPolicy,
     /// Writer schemas of Avro values.
     schemas: Option<SchemaCache>,
+    /// Records of the next batch.
+    ahead: DecodedAhead,
 }
 
 impl Decoder {
@@ -56,6 +59,7 @@ impl Decoder {
             format: config.bus.formats.input,
             payload_policy: PayloadPolicy::new(config.bus.value, config.bus.formats),
             schemas: registry.map(|registry| SchemaCache::new(Arc::clone(registry))),
+            ahead: DecodedAhead::default(),
         }
     }
 
@@ -98,16 +102,32 @@ impl Decoder {
         records: &[Record],
         position: impl Fn(&Record) -> Position + Sync,
     ) -> Vec<Decoded> {
-        let decode = |record: &Record| self.decode(record, &position(record));
-        let decoded: Vec<Decoded> = match pool().filter(|_| records.len() >= 2 * RECORDS_PER_THREAD) {
-            Some(pool) => {
-                pool.install(|| records.par_iter().with_min_len(RECORDS_PER_THREAD).map(decode).collect())
-            }
-            None => records.iter().map(decode).collect(),
+        let ready = self.ahead.take(records, &position);
+        let left = ready.iter().filter(|ready| ready.is_none()).count();
+        let decode = |(record, ready): (&Record, Option<Decoded>)| {
+            ready.unwrap_or_else(|| self.decode(record, &position(record)))
+        };
+        let decoded: Vec<Decoded> = match pool().filter(|_| left >= 2 * RECORDS_PER_THREAD) {
+            Some(pool) => pool.install(|| {
+                records.par_iter().zip(ready).with_min_len(RECORDS_PER_THREAD).map(decode).collect()
+            }),
+            None => records.iter().zip(ready).map(decode).collect(),
         };
         let articles = decoded.iter().filter(|(incoming, _)| matches!(incoming, Incoming::Article(_)));
         metrics::fingerprints(articles.count() as u64);
         decoded
+    }
+
+    /// Decodes copies of these records on other threads, for the batch after this one. Not if it depends on schemas: those of
+    /// the records may not have been fetched.
+    pub(crate) fn decode_ahead<'r>(&self, records: impl Iterator<Item = (&'r Record, Position)>) {
+        let Some(pool) = pool().filter(|_| self.schemas.is_none()) else { return };
+        let copies: Vec<(Record, Position)> =
+            records.map(|(record, position)| (record.clone(), position)).collect();
+        if copies.len() >= 2 * RECORDS_PER_THREAD {
+            let decoder = self.clone();
+            self.ahead.start(pool, copies, move |record, position| decoder.decode(record, position));
+        }
     }
 
     /// Decodes one record.

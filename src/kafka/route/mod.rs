@@ -3,6 +3,7 @@
 //! routed ones, and [`super::turn`] commits both in one transaction. Route keeps no state of its own: the committed
 //! offset is all it has.
 
+mod ahead;
 pub(crate) mod decode;
 pub(crate) mod payload;
 pub(crate) mod routed;
@@ -260,6 +261,10 @@ impl StageRole for Route {
 
     fn gather(&mut self, records: &BTreeMap<i32, Vec<Record>>) -> Result<(), String> {
         self.routing.decoder.load_schemas(records.values().flatten())
+    }
+
+    fn decode_ahead(&self, waiting: &BTreeMap<i32, Vec<Record>>) {
+        self.routing.decode_ahead(waiting);
     }
 
     fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<RoutePlan> {

@@ -7,6 +7,8 @@
 //! they travel in front of the next record of their partition, and any left over go out in records of their own when
 //! the batch ends.
 
+use std::collections::BTreeMap;
+
 use crate::config::home;
 use samestory_engine::engine::Incoming;
 use samestory_engine::model::{ArticleId, EventTime, Lang, TopicId};
@@ -72,6 +74,14 @@ impl Routing {
             silent: false,
             outputs: Vec::new(),
         }
+    }
+
+    /// Decodes records of the next batch while this one commits.
+    pub(crate) fn decode_ahead(&self, waiting: &BTreeMap<i32, Vec<Record>>) {
+        let records = waiting.iter().flat_map(|(&partition, records)| {
+            records.iter().map(move |record| (record, record.position(&self.topic, partition)))
+        });
+        self.decoder.decode_ahead(records);
     }
 
     /// Routes consecutive records of one raw partition. `clock` is the time of this process.

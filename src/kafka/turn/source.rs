@@ -32,6 +32,33 @@ pub(crate) struct Collected {
     pub(crate) membership: Arc<ConsumerGroupMetadata>,
 }
 
+/// Takes records up to the limits: of each partition its share, and at least one.
+fn first_batch(waiting: &mut BTreeMap<i32, Vec<Record>>, limits: &BatchLimits) -> BTreeMap<i32, Vec<Record>> {
+    let all: usize = waiting.values().map(Vec::len).sum();
+    let all_bytes: usize = waiting.values().flatten().map(Record::bytes).sum();
+    if all <= limits.articles && all_bytes <= limits.bytes {
+        return std::mem::take(waiting);
+    }
+    let mut batch = BTreeMap::new();
+    for (&partition, records) in waiting.iter_mut() {
+        let (most, mut room) = (
+            (limits.articles.saturating_mul(records.len())).div_ceil(all.max(1)),
+            limits.bytes.saturating_mul(records.iter().map(Record::bytes).sum::<usize>()) / all_bytes.max(1),
+        );
+        let fits = |record: &&Record| {
+            let bytes = record.bytes();
+            let fits = bytes <= room;
+            room = room.saturating_sub(bytes);
+            fits
+        };
+        let taken = records.iter().take(most).take_while(fits).count().max(1).min(records.len());
+        let rest = records.split_off(taken);
+        batch.insert(partition, std::mem::replace(records, rest));
+    }
+    waiting.retain(|_, records| !records.is_empty());
+    batch
+}
+
 /// A rebalance follows a lost assignment within a poll or two. If none has come after this time, the worker restarts.
 const LOST: Duration = Duration::from_secs(60);
 
@@ -101,7 +128,8 @@ impl RecordSource {
     /// Waits up to `patience` for a first record, then for more until the batch is full or has lingered. Returns early
     /// when the assignment changes.
     pub(crate) fn collect(&mut self, patience: Duration) -> Result<Vec<AssignmentChange>, RecordSourceError> {
-        let mut deadline = Instant::now() + patience;
+        // What waits already has waited for a turn.
+        let mut deadline = Instant::now() + if self.count > 0 { Duration::ZERO } else { patience };
         if self.lost_since.is_some_and(|since| since.elapsed() > LOST) {
             return Err(RecordSourceError(KafkaError::MessageConsumption(RDKafkaErrorCode::AssignmentLost)));
         }
@@ -111,7 +139,7 @@ impl RecordSource {
         // At least one poll, even if the batch is full: only `poll` delivers rebalances, and a consumer that does not
         // poll is removed from the group.
         loop {
-            let left = if self.is_full() { Duration::ZERO } else { clients::left_until(deadline) };
+            let left = if self.has_batch() { Duration::ZERO } else { clients::left_until(deadline) };
             let polled = match self.consumer.poll(left) {
                 Some(Ok(message)) => Some(owned(&message, self.longest)),
                 Some(Err(error)) => {
@@ -142,11 +170,22 @@ impl RecordSource {
         Ok(self.take_changes())
     }
 
-    fn is_full(&self) -> bool {
+    fn has_batch(&self) -> bool {
         self.count >= self.limits.articles || self.bytes >= self.limits.bytes
     }
 
-    /// The collected batch, if there is one and the membership still holds.
+    /// True if a batch and the one after it have been collected.
+    fn is_full(&self) -> bool {
+        self.count >= self.limits.articles.saturating_mul(2)
+            || self.bytes >= self.limits.bytes.saturating_mul(2)
+    }
+
+    /// The records that follow the batch that was taken last.
+    pub(crate) fn waiting(&self) -> &BTreeMap<i32, Vec<Record>> {
+        &self.waiting
+    }
+
+    /// The next batch, if there is one and the membership still holds.
     pub(crate) fn take(&mut self) -> Option<Collected> {
         if self.count == 0 {
             return None;
@@ -157,8 +196,10 @@ impl RecordSource {
             }
             return None;
         };
-        (self.count, self.bytes) = (0, 0);
-        Some(Collected { records: std::mem::take(&mut self.waiting), membership })
+        let records = first_batch(&mut self.waiting, &self.limits);
+        self.count -= records.values().map(Vec::len).sum::<usize>();
+        self.bytes -= records.values().flatten().map(Record::bytes).sum::<usize>();
+        Some(Collected { records, membership })
     }
 
     /// Puts back records that were taken but not planned. The next batch begins with them.
@@ -472,4 +513,49 @@ pub(crate) fn owned(message: &BorrowedMessage<'_>, longest: usize) -> (i32, Reco
         fate: (bytes > longest).then_some(Fate::Oversized { bytes, most: longest }),
     };
     (message.partition(), record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(offsets: std::ops::Range<i64>, bytes: usize) -> Vec<Record> {
+        let record = |offset| Record { offset, value: Some(vec![0; bytes]), ..Record::default() };
+        offsets.map(record).collect()
+    }
+
+    fn offsets(batch: &BTreeMap<i32, Vec<Record>>) -> Vec<(i32, Vec<i64>)> {
+        let offsets = |records: &Vec<Record>| records.iter().map(|record| record.offset).collect();
+        batch.iter().map(|(&partition, records)| (partition, offsets(records))).collect()
+    }
+
+    #[test]
+    fn a_batch_takes_of_each_partition_its_share_and_leaves_the_rest_in_order() {
+        let limits = BatchLimits { articles: 6, bytes: 1 << 20, linger: Duration::ZERO };
+        let all =
+            || BTreeMap::from([(0, records(10..18, 5)), (3, records(40..41, 5)), (4, records(7..10, 5))]);
+        let mut waiting = all();
+        let (first, second) = (first_batch(&mut waiting, &limits), first_batch(&mut waiting, &limits));
+        assert_eq!(offsets(&first), [(0, (10..14).collect()), (3, vec![40]), (4, vec![7, 8])]);
+        assert_eq!(offsets(&second), [(0, (14..18).collect()), (4, vec![9])]);
+        assert!(waiting.is_empty());
+        let few = BatchLimits { articles: 12, ..limits };
+        let mut waiting = all();
+        assert_eq!(first_batch(&mut waiting, &few), all());
+    }
+
+    #[test]
+    fn a_batch_keeps_to_its_bytes_but_takes_a_record_that_is_larger() {
+        let limits = BatchLimits { articles: 100, bytes: 1000, linger: Duration::ZERO };
+        let mut waiting = BTreeMap::from([(0, records(0..20, 100)), (1, records(0..2, 5000))]);
+        let mut batches = Vec::new();
+        while !waiting.is_empty() {
+            let batch = first_batch(&mut waiting, &limits);
+            let small: usize = batch.get(&0).into_iter().flatten().map(Record::bytes).sum();
+            assert!(small <= limits.bytes, "{small} bytes");
+            batches.push(batch);
+        }
+        assert_eq!(batches.iter().flat_map(|batch| batch.get(&1)).map(Vec::len).collect::<Vec<_>>(), [1, 1]);
+        assert_eq!(batches.iter().flat_map(|batch| batch.get(&0)).map(Vec::len).sum::<usize>(), 20);
+    }
 }

@@ -70,6 +70,9 @@ pub(crate) trait StageRole {
         Ok(())
     }
 
+    /// May decode records of the next batch on other threads. Called once a batch is planned: its transaction mostly waits.
+    fn decode_ahead(&self, _: &BTreeMap<i32, Vec<Record>>) {}
+
     /// Plans the batch. Partitions that cannot continue are left out, and the worker halts them.
     fn plan(&mut self, records: BTreeMap<i32, Vec<Record>>) -> Planning<Self::Planned>;
 

@@ -322,6 +322,7 @@ impl<'a, S: StageRole> Worker<'a, S> {
             return Ok(());
         }
         FAULTS.reach(Point::Plan);
+        self.stage.decode_ahead(self.source.waiting());
         let membership = self.source.membership_for_commit(membership);
         self.context.counters.opened(&self.name);
         let committed = (|| {

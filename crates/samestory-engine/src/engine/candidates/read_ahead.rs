@@ -27,9 +27,8 @@ pub(crate) struct ReadAhead {
     read_limit: usize,
 }
 
-/// Items that are read together. Fewer would make the reads less sequential, more would wait longer for the
-/// first.
-const PIECE: usize = 500;
+/// Items that are read together. Fewer would make the reads less sequential, with more the first decision waits longer.
+const PIECE: usize = 200;
 /// How many pieces are read while another is decided.
 const READERS: usize = 2;
 
