@@ -55,7 +55,6 @@ mod golden;
 #[cfg(feature = "kafka")]
 mod hook_server;
 // How work grows with its input.
-#[cfg(feature = "rocksdb")]
 mod growth;
 // Random histories of state, and a model to check them against.
 mod history;
