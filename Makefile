@@ -11,7 +11,7 @@ CORE := --release --no-default-features
 LABELLED := $(or $(DATA),$(SAMESTORY_DATA),../shared/data)
 DENY := $(SAMESTORY_TOOLS)/bin/cargo-deny --workspace check --hide-inclusion-graph
 
-.PHONY: help demo install test test-python test-clients test-brokers test-deploy test-pages test-semantic test-wasm test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-corpus bench-query bench-kafka bench-day bench-python quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
+.PHONY: help demo install test test-python test-clients test-brokers test-deploy test-pages test-semantic test-wasm test-image test-faults test-mutants test-bombs test-edges test-space check deny bench bench-store bench-corpus bench-query bench-kafka bench-day bench-python bench-readme quality quality-natural fit fuzz kafka-demo tools-demo tools-test clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
@@ -122,6 +122,9 @@ bench-day: tools-test ## run a newsroom's day of 25,000 items in HTML and ten la
 
 bench-python: tools-python ## benchmark the Python package beside rensa, datasketch and text-dedup on articles made from DATA (ARTICLES=100000)
 	@wheel=$$(dev/wheel) && eval "$$wheel" && "$$(dev/venv bench-python dev/bench-python.txt)" dev/bench_python.py $(LABELLED) $(or $(ARTICLES),100000)
+
+bench-readme: tools-demo ## write README's table of speeds from the results of bench FULL=1, bench-kafka and bench-corpus
+	cargo run $(CORE) --target-dir $(CARGO_TARGET_DIR)/core -p samestory-bench -- readme
 
 quality: tools-demo ## measure verdicts on the articles in DATA (../shared/data), planted and natural, and write docs/quality.md; QUALITY="--seeds 7 --limit 300" is faster
 	cargo build $(CORE) --target-dir $(CARGO_TARGET_DIR)/core --bin samestory

@@ -9,6 +9,8 @@
 //!
 //! `samestory-bench corpus` fills one store with 15.8 million stories in ten languages, or with `ARTICLES`.
 //!
+//! `samestory-bench readme` writes README's table of speeds from the results of earlier runs.
+//!
 //! `samestory-bench contender NAME [full] [in DIRECTORY] [SIZE…]` runs one contender in this process and
 //! prints a line of JSON per size. A store in a given directory is kept, and a later run continues to fill
 //! it.
@@ -24,6 +26,7 @@ mod feed;
 mod harness;
 #[cfg(feature = "disk")]
 mod query;
+mod readme;
 #[cfg(feature = "disk")]
 mod restore;
 mod rows;
@@ -50,6 +53,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let sizes = rest.map(str::parse).collect::<Result<Vec<u64>, _>>()?;
         let default_sizes = if full { store::FULL } else { store::QUICK };
         return store::contend(name, if sizes.is_empty() { default_sizes } else { &sizes }, kept);
+    }
+    if words.first().is_some_and(|word| word == "readme") {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for part in readme::update(&root)? {
+            eprintln!("not measured: {part}");
+        }
+        eprintln!("written to README.md");
+        return Ok(());
     }
     #[cfg(feature = "disk")]
     if words.first().is_some_and(|word| word == "corpus") {

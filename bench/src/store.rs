@@ -51,6 +51,7 @@ pub fn rows(full: bool, only: &[String]) -> Outcome<Vec<Value>> {
 
 /// Runs in the contender's own process, and prints one line of JSON per size. A given directory is kept, and
 /// a store in it is filled further instead of from the start.
+#[cfg_attr(not(feature = "disk"), allow(unused_variables, reason = "only stores on disk are kept"))]
 pub fn contend(name: &str, sizes: &[u64], kept: Option<&Path>) -> Outcome<()> {
     let title = CONTENDERS.iter().find(|(other, _)| *other == name).map_or(name, |(_, title)| title);
     #[cfg(feature = "disk")]

@@ -163,6 +163,7 @@ fn the_chart_knows_every_setting() {
 }
 
 /// Metric names in an expression: ours, the process's, and those of recording rules.
+#[cfg(feature = "http")]
 fn metrics_in(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
     words.filter(|word| word.starts_with("samestory_") || word.starts_with("process_"))

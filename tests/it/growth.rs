@@ -3,12 +3,6 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use samestory_engine::engine::compare::Rules;
-use samestory_engine::engine::{Batch, Engine, Incoming, Item, Preparer, Settings};
-use samestory_engine::index::{Budget, Durability, Memory, Rocks, RocksOptions, Store};
-
-use crate::engine_fixture::{article, at, index_schemes, line, trust_declared, window};
-
 /// One measurement at a time, so that they do not disturb each other.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -51,8 +45,14 @@ pub(crate) fn assert_linear<I>(name: &str, size: usize, input: impl Fn(usize) ->
 
 // A cache of hot buckets once kept every copy of a boilerplate, so each copy took longer than the one before:
 // 0.76 ms and 80 MB at 100,000 copies. Memory is measured here, and the verdicts equal those of a store in memory.
+#[cfg(feature = "rocksdb")]
 #[test]
 fn a_copy_of_a_boilerplate_costs_no_more_when_there_are_many() {
+    use crate::engine_fixture::{article, at, index_schemes, line, trust_declared, window};
+    use samestory_engine::engine::compare::Rules;
+    use samestory_engine::engine::{Batch, Engine, Incoming, Item, Preparer, Settings};
+    use samestory_engine::index::{Budget, Durability, Memory, Rocks, RocksOptions, Store};
+
     const BATCH: u64 = 100;
     let directory = std::env::temp_dir().join(format!("samestory-{}-boilerplate", std::process::id()));
     drop(std::fs::remove_dir_all(&directory));

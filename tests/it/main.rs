@@ -55,7 +55,6 @@ mod golden;
 #[cfg(feature = "kafka")]
 mod hook_server;
 // How work grows with its input.
-#[cfg(feature = "rocksdb")]
 mod growth;
 // Random histories of state, and a model to check them against.
 mod history;
@@ -75,7 +74,7 @@ mod laws;
 mod laws_rocks;
 // Shingles cut otherwise than the language table says, and the kind of content, through every way in.
 mod segmentation;
-// README's first screen: what it shows is what its commands print.
+// README's first screen: what it shows is what its commands print. And its table of speeds.
 mod readme;
 // State: applying, overlaying, restoring and encoding it, over random histories.
 mod laws_store;

@@ -3,8 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Command, Output};
 
 /// A directory with settings, removed with the test.
 struct SettingsDir(PathBuf);
@@ -136,6 +135,9 @@ fn the_reference_is_the_document() {
 #[cfg(feature = "kafka")]
 #[test]
 fn no_secret_is_ever_shown() {
+    use std::process::Stdio;
+    use std::time::Duration;
+
     const SECRET: &str = "hunter2";
     let dir = SettingsDir::new("secrets", "");
     fs::write(dir.0.join("secret"), format!("{SECRET}-file\n")).unwrap();

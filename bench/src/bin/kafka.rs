@@ -89,6 +89,8 @@ fn main() -> Outcome<()> {
 /// The measurements of one pipeline: the bare pipe, or the stage in one mode.
 struct Row {
     name: &'static str,
+    /// Articles copied or judged for the rate.
+    articles: u64,
     rate: f64,
     /// CPU seconds per thousand articles.
     broker_cpu: f64,
@@ -107,6 +109,7 @@ impl Row {
     fn json(&self) -> serde_json::Value {
         json!({
             "name": self.name,
+            "articles": self.articles,
             "articles_per_s": self.rate,
             "broker_cpu_s_per_1000": self.broker_cpu,
             "stage_cpu_s_per_1000": self.stage_cpu,
@@ -301,6 +304,7 @@ output_partitions = 1
         thread.join().map_err(|_| "the pipe failed")?;
         Ok(Row {
             name: "pipe",
+            articles: held,
             rate,
             broker_cpu,
             stage_cpu,
@@ -332,6 +336,7 @@ output_partitions = 1
         stop_process(&mut stage)?;
         Ok(Row {
             name: mode,
+            articles: held,
             rate,
             broker_cpu,
             stage_cpu,
