@@ -24,26 +24,35 @@ const AHEAD: Durability = Durability::Changelog { partition: 0 };
 /// The key and value of a changelog record.
 type Record = (Vec<u8>, Option<Vec<u8>>);
 
+/// Rounds of each way of restoring, in turn; the best of each counts.
+const ROUNDS: usize = 3;
+
 /// Measures both ways of restoring.
 pub fn rows(articles: u64) -> Outcome<Vec<Value>> {
     let log = log(articles)?;
+    eprintln!("restoring {} records", log.len());
     let options = RocksOptions::new(contenders::options()?.schemes, AHEAD, Budget::default());
     let directory = std::env::temp_dir().join(format!("samestory-bench-{}", std::process::id()));
-    let mut rows = Vec::new();
-    for (name, from_nothing) in [("record by record", false), ("from nothing", true)] {
-        let (started, cpu_before) = (Instant::now(), cpu());
-        restore(&directory, &options, &log, from_nothing)?;
-        let (seconds, used) = (started.elapsed().as_secs_f64(), cpu() - cpu_before);
-        std::fs::remove_dir_all(&directory)?;
-        rows.push(json!({
+    let mut ways = [("record by record", false), ("from nothing", true)].map(|way| (way, f64::MAX, f64::MAX));
+    for _ in 0..ROUNDS {
+        for ((_, from_nothing), least_seconds, least_cpu) in &mut ways {
+            let (started, cpu_before) = (Instant::now(), cpu());
+            restore(&directory, &options, &log, *from_nothing)?;
+            *least_seconds = least_seconds.min(started.elapsed().as_secs_f64());
+            *least_cpu = least_cpu.min(cpu() - cpu_before);
+            std::fs::remove_dir_all(&directory)?;
+        }
+    }
+    let row = |((name, _), seconds, used): ((&str, bool), f64, f64)| {
+        json!({
             "name": format!("restore {name}, {articles}"),
             "articles": articles,
             "records": log.len(),
             "articles_per_s": (articles as f64 / seconds).round(),
-            "cpu_us": (used * 1e6 / articles as f64).round(),
-        }));
-    }
-    Ok(rows)
+            "cpu_us": (used * 1e7 / articles as f64).round() / 10.0,
+        })
+    };
+    Ok(ways.map(row).to_vec())
 }
 
 pub fn print(rows: &[Value]) {
