@@ -215,6 +215,8 @@ pub(crate) fn restorer(bus: &Bus, worker: &WorkerId) -> ClientConfig {
     config
         .set("queued.min.messages", "20000")
         .set("queued.max.messages.kbytes", "32768")
+        // A full queue stops fetching for this time: a second by librdkafka's default, and the queue is empty long before.
+        .set("fetch.queue.backoff.ms", "5")
         .set("fetch.max.bytes", "16777216")
         // The transaction marker after the last record shows only in an empty response, which the broker delays by this
         // time: half a second for each partition by librdkafka's default.
