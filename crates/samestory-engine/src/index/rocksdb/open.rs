@@ -39,7 +39,7 @@ pub struct RocksOptions {
     /// If damaged segments covered more documents of a language than this, opening the store is refused with
     /// [`StoreError::OtherBands`], and [`super::Rocks::reband`] builds them again. For callers that cannot wait.
     pub most_rebuilt_at_open: u64,
-    /// Fills the store without postings; [`super::Rocks::refill`] sets it.
+    /// The store is filled from its changelog, without postings; [`super::Rocks::refill`] sets it.
     #[doc(hidden)]
     pub unposted: bool,
     /// Receives the duration of every operation.

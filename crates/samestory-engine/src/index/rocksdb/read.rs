@@ -193,7 +193,7 @@ fn both_halves<K: Sync, R: Send>(
 }
 
 impl RocksReader {
-    fn read_documents(
+    pub(super) fn read_documents(
         &self,
         language: Lang,
         numbers: &[DocumentNumber],
