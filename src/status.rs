@@ -104,9 +104,9 @@ pub struct Restore {
     pub records: u64,
     /// Bytes read from the changelog.
     pub bytes: u64,
-    /// Offsets read so far.
+    /// Offsets applied so far.
     pub done: u64,
-    /// Offsets to read in total.
+    /// Offsets to apply in total.
     pub of: u64,
     /// Duration so far.
     pub seconds: f64,

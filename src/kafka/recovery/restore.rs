@@ -14,6 +14,7 @@ use crate::status::Restore;
 use samestory_engine::index::{Durability, Rocks, RocksOptions, StoreError, View};
 use samestory_engine::model::EventTime;
 
+use super::applier::Applier;
 use super::finish::Finishing;
 use super::generations::LookError;
 use super::replay::{ChangelogReplay, Followed, Restoring};
@@ -176,11 +177,12 @@ impl Restorer {
         Ok(Restoring::Replaying(Box::new(ChangelogReplay {
             changelog: self.changelog.clone(),
             partition,
-            followed: Followed::new(store)?,
+            applier: Applier::start(partition, next, Followed::new(store)?)?,
             unposted,
             log,
             stale,
             next,
+            handed_over: next,
             first: next,
             target,
             began: now,
