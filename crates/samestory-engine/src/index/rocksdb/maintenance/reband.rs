@@ -44,33 +44,30 @@ impl Rocks {
         options: &RocksOptions,
         watch: &mut Watch<'_>,
     ) -> Result<Rocks, StoreError> {
-        let rebuilt = rebuild_postings(directory, options, watch)?;
+        if let Some(rebuilt) = rebuilt(directory, options, watch)? {
+            return Ok(rebuilt);
+        }
         let reader = RocksReader(Arc::new(open(directory, options)?));
-        // What has just been built is not reported a second time.
-        let load = reader.load_postings(Damage::Rebuild { most: u64::MAX }, &mut |done| match rebuilt {
-            true => ControlFlow::Continue(()),
-            false => watch(done),
-        });
-        load?;
+        reader.load_postings(Damage::Rebuild { most: u64::MAX }, watch)?;
         Ok(Rocks::with(reader))
     }
 }
 
-/// Rebuilds all postings if they have other bands than the options, and returns whether they had. The store is closed
-/// afterwards.
-fn rebuild_postings(
+/// The store with all postings built again, if it has other bands than the options. It stays open: to open it again would
+/// post those documents once more whose postings stay in memory.
+fn rebuilt(
     directory: &Path,
     options: &RocksOptions,
     watch: &mut Watch<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<Option<Rocks>, StoreError> {
     let mut wanted =
         Format::new(options.durability, options.postings.clone()).made_from(options.changelog.clone());
     let opened = open_unchecked(directory, options)?;
     let found = opened.db.get_cf(&opened.existing(Family::Meta)?, key::FORMAT);
     // An empty store: nothing to rebuild.
-    let Some(found) = found.map_err(|error| opened.failure(&error))? else { return Ok(false) };
+    let Some(found) = found.map_err(|error| opened.failure(&error))? else { return Ok(None) };
     match wanted.accepts(&found, &opened.place) {
-        Ok(()) => Ok(false),
+        Ok(()) => Ok(None),
         Err(StoreError::OtherBands { .. }) => {
             // The caller may not know which topic the store was built from; the store must not forget it.
             let made_from = Format::decode(&found).ok().and_then(|found| found.changelog);
@@ -78,14 +75,13 @@ fn rebuild_postings(
             // First mark the postings as untrustworthy.
             opened.put_format(&Format { rebanding: true, ..wanted.clone() })?;
             opened.drop_postings()?;
-            let reader = RocksReader(Arc::new(opened));
+            let (reader, mut upkeep) = (RocksReader(Arc::new(opened)), Upkeep::default());
             reader.load_postings(Damage::Rebuild { most: u64::MAX }, watch)?;
-            // Not as an open store, which would begin to read all ids for its membership filter.
-            let settled = Upkeep::default().settle(&reader);
+            let settled = upkeep.settle(&reader).and_then(|()| upkeep.delete_replaced(&reader));
             settled.map_err(|error| reader.0.forget_damaged(error))?;
             reader.0.flush()?;
             reader.0.put_format(&wanted)?;
-            Ok(true)
+            Ok(Some(Rocks { upkeep, ..Rocks::with(reader) }))
         }
         Err(other) => Err(other),
     }
