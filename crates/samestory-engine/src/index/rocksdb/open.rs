@@ -285,6 +285,10 @@ pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options 
         // Compressed fully at once, they are moved down unchanged.
         settings.set_compression_type(DBCompressionType::Zstd);
         settings.set_compression_options(-14, 1, 0, 0);
+        if options.unposted {
+            // A store that is being filled waits for nothing but its flushes, and they compress most of the time.
+            settings.set_compression_options_parallel_threads(2);
+        }
         // Two or three documents per block: a lookup wants only one of them but decompresses all.
         table.set_block_size(2 << 10);
         // Documents that are needed again are cached decoded, and a document that is looked up nearly always

@@ -1,7 +1,6 @@
 //! Re-banding: drops all postings and builds them again from the stored fingerprints, for new bands or for a store that was
 //! filled without postings. `samestory state rebuild` and the restore from the changelog use it.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -89,6 +88,8 @@ fn rebuilt(
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use super::*;
     use crate::index::read::view::View;
     use crate::index::rocksdb::maintenance::upkeep::tests::{document, empty_store, temporary};

@@ -34,6 +34,8 @@ const FAN: usize = 4;
 const MANY: usize = 48;
 /// Room for the postings of a document: few have more.
 const POSTINGS: usize = 40;
+/// Bytes to read ahead of the documents that are being posted: their blocks have two kilobytes, and each would be a system call.
+const READAHEAD: usize = 1 << 20;
 /// Documents between two progress reports.
 const STEP: u64 = 1000;
 
@@ -748,8 +750,10 @@ impl RocksReader {
                         from: key::number(DocumentNumber(first)).to_vec(),
                         to: to.map(|to| key::number(DocumentNumber(to)).to_vec()),
                     };
+                    let mut reading = ReadOptions::default();
+                    reading.set_readahead_size(READAHEAD);
                     let scanned = opened.scan_rows(
-                        ReadOptions::default(),
+                        reading,
                         Family::Documents(language),
                         &span,
                         Order::Ascending,
