@@ -35,7 +35,7 @@ pub(crate) struct BatchReader {
 #[derive(Clone, Debug)]
 enum InputKind {
     /// Direct mode: raw records, which producers partition by language.
-    Raw(Decoder),
+    Raw(Box<Decoder>),
     /// Routed mode: records from route.
     Routed,
 }
@@ -150,7 +150,7 @@ impl BatchReader {
             partitions,
             fingerprints: decoder.fingerprints(),
         };
-        BatchReader { raw_topic: settings.topic.clone(), settings, kind: InputKind::Raw(decoder) }
+        BatchReader { raw_topic: settings.topic.clone(), settings, kind: InputKind::Raw(Box::new(decoder)) }
     }
 
     /// For routed mode: reads the routed topic, which has this many partitions.

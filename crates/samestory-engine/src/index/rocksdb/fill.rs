@@ -21,9 +21,12 @@ use crate::index::write_set::change::{Change, ChangelogRecord};
 use crate::index::{Store, StoreError};
 use crate::model::{ArticleId, DocumentNumber, Lang};
 
-/// Rows to write by family; the value is `None` for a row to remove.
+/// A key, and the value to write; `None` for a row to remove.
+type StagedRow<'r> = (Vec<u8>, Option<Cow<'r, [u8]>>);
+
+/// Rows to write, by family.
 #[derive(Default)]
-struct Rows<'r>(BTreeMap<Family, Vec<(Vec<u8>, Option<Cow<'r, [u8]>>)>>);
+struct Rows<'r>(BTreeMap<Family, Vec<StagedRow<'r>>>);
 
 impl Rocks {
     /// Writes these records and the position after them, all or nothing.
@@ -190,9 +193,8 @@ impl RocksReader {
 
 impl Opened {
     fn batch_of(&self, rows: &Rows<'_>, changelog_next: Option<u64>) -> Result<WriteBatch, StoreError> {
-        let bytes = |(key, value): &(Vec<u8>, Option<Cow<'_, [u8]>>)| {
-            key.len() + value.as_ref().map_or(0, |value| value.len()) + 16
-        };
+        let bytes =
+            |(key, value): &StagedRow<'_>| key.len() + value.as_ref().map_or(0, |value| value.len()) + 16;
         let mut batch = WriteBatch::with_capacity_bytes(rows.0.values().flatten().map(bytes).sum());
         for (&family, rows) in &rows.0 {
             let family = self.existing(family)?;
