@@ -104,9 +104,9 @@ pub struct Restore {
     pub records: u64,
     /// Bytes read from the changelog.
     pub bytes: u64,
-    /// Offsets applied so far.
+    /// Offsets read so far.
     pub done: u64,
-    /// Offsets to apply in total.
+    /// Offsets to read in total.
     pub of: u64,
     /// Duration so far.
     pub seconds: f64,

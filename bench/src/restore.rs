@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use samestory_engine::Deduplicator;
 use samestory_engine::engine::Batch;
-use samestory_engine::index::{Budget, ChangelogRecord, Durability, Rocks, RocksOptions, Store};
+use samestory_engine::index::{Budget, Change, Durability, Rocks, RocksOptions, Store};
 use serde_json::{Value, json};
 
 use crate::contenders::{self, Contender, Outcome};
@@ -98,9 +98,9 @@ fn restore(directory: &Path, options: &RocksOptions, log: &[Record], from_nothin
     };
     let attestor = store.attestor().ok_or("the store follows a changelog")?;
     for records in log.chunks(CHUNK) {
-        let decode = |(key, value): &Record| ChangelogRecord::decode(key.clone(), value.clone());
-        let records: Result<Vec<ChangelogRecord>, _> = records.iter().map(decode).collect();
-        store.replay(records?, &attestor.attest(0))?;
+        let changes: Result<Vec<Change>, _> =
+            records.iter().map(|(key, value)| Change::decode(key, value.as_deref())).collect();
+        store.apply_changes(&changes?, &attestor.attest(0))?;
     }
     if from_nothing {
         drop(store);

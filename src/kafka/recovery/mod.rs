@@ -1,8 +1,7 @@
-//! Taking partitions over: `takeover` compares offsets and decides, `restore`, `replay`, `applier` and `finish` rebuild the
-//! store from the changelog, a few at a time (`slots`), `generations` follows an older generation, and `leftovers` deletes
-//! state that nobody uses. A partition is read only after its state matches its committed offset.
+//! Taking partitions over: `takeover` compares offsets and decides, `restore`, `replay` and `finish` rebuild the store
+//! from the changelog, a few at a time (`slots`), `generations` follows an older generation, and `leftovers` deletes state that nobody uses. A partition is
+//! read only after its state matches its committed offset.
 
-mod applier;
 pub(crate) mod finish;
 pub mod generations;
 pub(crate) mod leftovers;

@@ -1,6 +1,6 @@
-//! A restore in progress: reads a partition's changelog, chunk by chunk, between the worker's turns, while `applier` writes
-//! it to the store. `restore` opens the store and begins it; `finish` builds posting lists in the background. A restored
-//! store is at the high watermark that its changelog had when the restore began.
+//! A restore in progress: replays a partition's changelog into its store, chunk by chunk, between the worker's turns.
+//! `restore` opens the store and begins it; `finish` builds posting lists in the background. A restored store is at the
+//! high watermark that its changelog had when the restore began.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,18 +12,15 @@ use rdkafka::message::Message;
 
 use crate::metrics;
 use crate::status::Restore;
-use samestory_engine::index::{Attestor, ChangelogRecord, Rocks, RocksOptions, Store, StoreError, View};
+use samestory_engine::index::{Attestor, Change, Rocks, RocksOptions, Store, StoreError, View};
 
-use super::applier::Applier;
 use super::finish::Finishing;
 use super::restore::RestoreError;
 use crate::kafka::client::{PATIENCE, Quiet, left_until};
-use crate::kafka::faults::{Constant, FAULTS, Faults};
+use crate::kafka::faults::{Constant, FAULTS, Faults, Point};
 
 /// Records that are applied together.
 const CHUNK: usize = 2000;
-/// Fewer records are applied together if they have this many bytes.
-const CHUNK_BYTES: u64 = 4 << 20;
 /// Time limit of one step: the other partitions of the worker wait for it.
 const STEP: Duration = Duration::from_millis(50);
 /// After this time without progress, a restore logs what it waits for.
@@ -45,15 +42,13 @@ pub(crate) enum Restoring {
 pub(crate) struct ChangelogReplay {
     pub(super) changelog: String,
     pub(super) partition: i32,
-    pub(super) applier: Applier,
+    pub(super) followed: Followed,
     /// Set if the store is filled without posting lists: its directory and options, to build them afterwards.
     pub(super) unposted: Option<(PathBuf, RocksOptions)>,
     pub(super) log: BaseConsumer<Quiet>,
     /// The store is older than the changelog keeps tombstones: a single record to replay proves it too old.
     pub(super) stale: bool,
     pub(super) next: i64,
-    /// The offset after the last record that was handed over to be applied.
-    pub(super) handed_over: i64,
     pub(super) first: i64,
     /// The high watermark at the start. Open transactions of previous owners are below it, and are waited for.
     pub(super) target: i64,
@@ -153,67 +148,27 @@ fn log_restored(partition: i32, so_far: Restore) {
 }
 
 impl ChangelogReplay {
-    /// Reads one chunk of the changelog, while the one before it is applied.
+    /// Replays one chunk of the changelog.
     fn step(mut self: Box<Self>) -> Result<RestoreStep, RestoreError> {
         let deadline = Instant::now() + STEP;
-        let was_idle = self.applier.is_idle();
-        if self.applier.has_room(deadline)? {
-            let before = self.next;
-            let records = self.read(deadline)?;
-            self.records += records.len() as u64;
-            metrics::restored(records.len() as u64);
-            if !records.is_empty() || self.next > self.handed_over {
-                self.applier.apply(records, self.next);
-                self.handed_over = self.next;
-            }
-            let pause = FAULTS.value(Constant::RestorePause, 0);
-            if pause > 0 {
-                std::thread::sleep(Duration::from_millis(pause));
-            }
-            if self.next > before || !was_idle {
-                self.advanced = Instant::now();
-            } else {
-                self.warn_if_stalled();
-            }
-        }
-        self.log_progress();
-        if self.next < self.target || !self.applier.is_done(deadline)? {
-            return Ok(RestoreStep::More(Restoring::Replaying(self)));
-        }
-        let so_far = self.so_far();
-        let followed = self.applier.finish();
-        if let Some((directory, options)) = self.unposted {
-            drop(followed);
-            let finishing = Finishing::start(self.partition, directory, options, so_far)?;
-            return Ok(RestoreStep::More(Restoring::Finishing(Box::new(finishing))));
-        }
-        if self.records > 0 {
-            log_restored(self.partition, so_far);
-        }
-        Ok(RestoreStep::Restored(Box::new(followed)))
-    }
-
-    /// Reads and decodes records until there are enough for one chunk, or until the deadline.
-    fn read(&mut self, deadline: Instant) -> Result<Vec<ChangelogRecord>, RestoreError> {
+        let mut changes = Vec::new();
         let chunk = FAULTS.value(Constant::RestoreChunk, CHUNK as u64) as usize;
-        let most_bytes = self.bytes + CHUNK_BYTES;
-        let mut records = Vec::new();
-        while self.next < self.target && records.len() < chunk && self.bytes < most_bytes {
+        let before = self.next;
+        while self.next < self.target && changes.len() < chunk {
             let left = left_until(deadline);
             match self.log.poll(left) {
                 Some(Ok(message)) if self.stale => {
                     return Err(RestoreError::TooOld { known: self.first, first: message.offset() });
                 }
                 Some(Ok(message)) => {
-                    let key = message.key().unwrap_or_default().to_vec();
-                    let value = message.payload().map(<[u8]>::to_vec);
-                    self.bytes += (key.len() + message.payload_len()) as u64;
-                    self.next = message.offset() + 1;
-                    let record = ChangelogRecord::decode(key, value).map_err(|error| {
+                    let key = message.key().unwrap_or_default();
+                    let change = Change::decode(key, message.payload()).map_err(|error| {
                         let (partition, offset) = (self.partition, message.offset());
                         RestoreError::Foreign { partition, offset, error }
                     })?;
-                    records.push(record);
+                    self.bytes += (key.len() + message.payload_len()) as u64;
+                    self.next = message.offset() + 1;
+                    changes.push(change);
                 }
                 // The last record may be followed by transaction markers and aborted records.
                 Some(Err(KafkaError::PartitionEOF(_))) => self.next = self.next.max(self.position()?),
@@ -226,7 +181,37 @@ impl ChangelogReplay {
                 break;
             }
         }
-        Ok(records)
+        self.records += changes.len() as u64;
+        metrics::restored(changes.len() as u64);
+        if !changes.is_empty() || self.next > self.first {
+            let end = u64::try_from(self.next).unwrap_or(0);
+            let Followed { store, attestor } = &mut self.followed;
+            store.apply_changes(&changes, &attestor.attest(end))?;
+            FAULTS.reach(Point::Restore);
+        }
+        let pause = FAULTS.value(Constant::RestorePause, 0);
+        if pause > 0 {
+            std::thread::sleep(Duration::from_millis(pause));
+        }
+        if self.next > before {
+            self.advanced = Instant::now();
+        } else {
+            self.warn_if_stalled();
+        }
+        self.log_progress();
+        if self.next < self.target {
+            return Ok(RestoreStep::More(Restoring::Replaying(self)));
+        }
+        let so_far = self.so_far();
+        if let Some((directory, options)) = self.unposted {
+            drop(self.followed);
+            let finishing = Finishing::start(self.partition, directory, options, so_far)?;
+            return Ok(RestoreStep::More(Restoring::Finishing(Box::new(finishing))));
+        }
+        if self.records > 0 {
+            log_restored(self.partition, so_far);
+        }
+        Ok(RestoreStep::Restored(Box::new(self.followed)))
     }
 
     fn so_far(&self) -> Restore {
@@ -234,7 +219,7 @@ impl ChangelogReplay {
         Restore {
             records: self.records,
             bytes: self.bytes,
-            done: offsets(self.applier.applied()),
+            done: offsets(self.next),
             of: offsets(self.target),
             seconds: self.began.elapsed().as_secs_f64(),
         }
@@ -248,8 +233,7 @@ impl ChangelogReplay {
 
     fn is_stalled(&self) -> bool {
         let stall = FAULTS.value(Constant::RestoreStall, STALL.as_millis() as u64);
-        let advances = !self.applier.is_idle() || self.advanced.elapsed() < Duration::from_millis(stall);
-        self.next < self.target && !advances
+        self.next < self.target && self.advanced.elapsed() >= Duration::from_millis(stall)
     }
 
     /// Logs what a stalled restore waits for.

@@ -14,7 +14,6 @@ use crate::status::Restore;
 use samestory_engine::index::{Durability, Rocks, RocksOptions, StoreError, View};
 use samestory_engine::model::EventTime;
 
-use super::applier::Applier;
 use super::finish::Finishing;
 use super::generations::LookError;
 use super::replay::{ChangelogReplay, Followed, Restoring};
@@ -177,12 +176,11 @@ impl Restorer {
         Ok(Restoring::Replaying(Box::new(ChangelogReplay {
             changelog: self.changelog.clone(),
             partition,
-            applier: Applier::start(partition, next, Followed::new(store)?)?,
+            followed: Followed::new(store)?,
             unposted,
             log,
             stale,
             next,
-            handed_over: next,
             first: next,
             target,
             began: now,

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Restores that run at once in a process. Each has up to 32 MB of records waiting to be read, three chunks waiting to be
-/// applied, and more in memtables.
+/// Restores that run at once in a process. Each has up to 32 MB of records waiting to be applied, and more in
+/// memtables.
 const AT_ONCE: usize = 2;
 
 /// Bounds the restores that run at once in the process.

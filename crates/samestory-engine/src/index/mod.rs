@@ -43,7 +43,7 @@ pub use rocksdb::{
     destroy,
 };
 pub use scheme::{IndexScheme, IndexSchemes, PostingKind, SimHashBands};
-pub use write_set::change::{Change, ChangelogRecord};
+pub use write_set::change::Change;
 pub use write_set::overlay::{Overlay, WriteSet};
 
 /// Default memory budget, shared by all stores of a process.
@@ -86,8 +86,11 @@ pub trait Store: View + Sized + Sync {
     /// The proof is not for this store, or another write set was applied since this one was staged. After any other
     /// failure the store may be behind its changelog: close it, open it again and replay; do not read from it.
     fn apply(&mut self, write_set: WriteSet, proof: &Committed) -> Result<(), StoreError> {
-        let proven = proof.check(self)?;
-        self.write(write_set, proven)
+        let (durability, opened) = self.opened_with();
+        if proof.opened != opened {
+            return Err(StoreError::Unproven { place: self.place().into(), log: durability.to_string() });
+        }
+        self.write(write_set, Proven { changelog_next: Some(proof.changelog_next) })
     }
 
     /// Stages and applies changes.
@@ -97,15 +100,6 @@ pub trait Store: View + Sized + Sync {
     fn apply_changes(&mut self, changes: &[Change], proof: &Committed) -> Result<(), StoreError> {
         let write_set = self.stage(changes)?;
         self.apply(write_set, proof)
-    }
-
-    /// Applies records of the changelog, in order.
-    ///
-    /// # Errors
-    /// As [`Store::stage`] and [`Store::apply`].
-    fn replay(&mut self, records: Vec<ChangelogRecord>, proof: &Committed) -> Result<(), StoreError> {
-        let changes: Vec<Change> = records.into_iter().map(|record| record.change).collect();
-        self.apply_changes(&changes, proof)
     }
 
     /// Applies a write set to a store with [`Durability::OwnWal`], which needs no proof.
@@ -203,17 +197,6 @@ impl Attestor {
 pub struct Committed {
     opened: u64,
     changelog_next: u64,
-}
-
-impl Committed {
-    /// Checks that it proves a commit to this store.
-    fn check(&self, store: &impl Store) -> Result<Proven, StoreError> {
-        let (durability, opened) = store.opened_with();
-        match self.opened == opened {
-            true => Ok(Proven { changelog_next: Some(self.changelog_next) }),
-            false => Err(StoreError::Unproven { place: store.place().into(), log: durability.to_string() }),
-        }
-    }
 }
 
 /// A write that is allowed: its proof was checked.

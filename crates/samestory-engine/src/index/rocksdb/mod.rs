@@ -9,7 +9,6 @@ mod bounded;
 mod budget;
 mod cache;
 mod existing;
-mod fill;
 #[cfg(test)]
 mod full_tests;
 mod maintenance;
@@ -40,10 +39,10 @@ use super::read::rows::{Order, PostingLists, Span, Visit};
 use super::read::view::View;
 use super::record::{Document, DocumentSummary};
 use super::scheme::IndexSchemes;
-use super::write_set::change::{Change, ChangelogRecord};
+use super::write_set::change::Change;
 use super::write_set::overlay::{Overlay, WriteSet};
 use super::write_set::pending::Pending;
-use super::{Attestor, Committed, Durability, Opening, Proven, Store, StoreError};
+use super::{Attestor, Durability, Opening, Proven, Store, StoreError};
 
 pub use budget::Budget;
 pub use cache::blocks::BlockReads;
@@ -134,21 +133,6 @@ impl Rocks {
         &self.reader.0
     }
 
-    /// Writes, unless an earlier write has failed.
-    fn unless_broken(
-        &mut self,
-        write: impl FnOnce(&mut Rocks) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        match self.broken {
-            None => {
-                let reader = self.reader.clone();
-                let written = reader.0.timed(StoreOperation::Write, || write(self));
-                written.map_err(|error| self.broken.insert(error).clone())
-            }
-            Some(ref error) => Err(error.clone()),
-        }
-    }
-
     fn write_unbroken(&mut self, write_set: WriteSet, next: Option<u64>) -> Result<(), StoreError> {
         #[cfg(feature = "faults")]
         let next = self.written_beside(next)?;
@@ -161,9 +145,11 @@ impl Rocks {
         self.opened().sieve.insert(&pending);
         let (batch, tables) = std::thread::scope(|scope| {
             let (upkeep, opened) = (&mut self.upkeep, &*self.reader.0);
-            let mut stage = || {
-                let staged = postings::Staged::new(&pending, &opened.postings);
-                upkeep.staged(opened, staged).map_err(|error| opened.forget_damaged(error))
+            let mut stage = || match opened.options.unposted {
+                true => Ok(Default::default()),
+                false => upkeep
+                    .staged(opened, postings::Staged::new(&pending, &opened.postings))
+                    .map_err(|error| opened.forget_damaged(error)),
             };
             let batch = || opened.batch(&pending, next);
             // Without a thread there is still this one.
@@ -191,7 +177,9 @@ impl Rocks {
         drop(applying);
         opened.note(&pending);
         opened.version.fetch_add(1, Ordering::Relaxed);
-        self.upkeep.start(&self.reader)?;
+        if !opened.options.unposted {
+            self.upkeep.start(&self.reader)?;
+        }
         if self.opened().sieve.is_stale(self.opened()) || self.opened().sieve.is_due() {
             self.scan = cache::membership::Scan::start(self.reader());
         }
@@ -273,19 +261,15 @@ impl Store for Rocks {
     }
 
     fn write(&mut self, write_set: WriteSet, proven: Proven) -> Result<(), StoreError> {
-        self.unless_broken(|store| match store.opened().options.unposted {
-            true => Err(store.opened().is_being_filled()),
-            false => store.write_unbroken(write_set, proven.changelog_next),
-        })
-    }
-
-    fn replay(&mut self, records: Vec<ChangelogRecord>, proof: &Committed) -> Result<(), StoreError> {
-        if !self.opened().options.unposted {
-            let changes: Vec<Change> = records.into_iter().map(|record| record.change).collect();
-            return self.apply_changes(&changes, proof);
+        match self.broken {
+            None => {
+                let reader = self.reader.clone();
+                let write = || self.write_unbroken(write_set, proven.changelog_next);
+                let written = reader.0.timed(StoreOperation::Write, write);
+                written.map_err(|error| self.broken.insert(error).clone())
+            }
+            Some(ref error) => Err(error.clone()),
         }
-        let proven = proof.check(self)?;
-        self.unless_broken(|store| store.fill(&records, proven.changelog_next))
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {

@@ -39,7 +39,7 @@ pub struct RocksOptions {
     /// If damaged segments covered more documents of a language than this, opening the store is refused with
     /// [`StoreError::OtherBands`], and [`super::Rocks::reband`] builds them again. For callers that cannot wait.
     pub most_rebuilt_at_open: u64,
-    /// The store is filled from its changelog, without postings; [`super::Rocks::refill`] sets it.
+    /// Fills the store without postings; [`super::Rocks::refill`] sets it.
     #[doc(hidden)]
     pub unposted: bool,
     /// Receives the duration of every operation.
@@ -285,10 +285,6 @@ pub(super) fn family_options(family: Family, options: &RocksOptions) -> Options 
         // Compressed fully at once, they are moved down unchanged.
         settings.set_compression_type(DBCompressionType::Zstd);
         settings.set_compression_options(-14, 1, 0, 0);
-        if options.unposted {
-            // A store that is being filled waits for nothing but its flushes, and they compress most of the time.
-            settings.set_compression_options_parallel_threads(2);
-        }
         // Two or three documents per block: a lookup wants only one of them but decompresses all.
         table.set_block_size(2 << 10);
         // Documents that are needed again are cached decoded, and a document that is looked up nearly always

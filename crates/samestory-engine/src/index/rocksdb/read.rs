@@ -193,7 +193,7 @@ fn both_halves<K: Sync, R: Send>(
 }
 
 impl RocksReader {
-    pub(super) fn read_documents(
+    fn read_documents(
         &self,
         language: Lang,
         numbers: &[DocumentNumber],

@@ -106,25 +106,6 @@ impl Change {
     }
 }
 
-/// A record of the changelog, decoded.
-#[derive(Clone, Debug)]
-pub struct ChangelogRecord {
-    pub(crate) key: Vec<u8>,
-    pub(crate) value: Option<Vec<u8>>,
-    pub(crate) change: Change,
-}
-
-impl ChangelogRecord {
-    /// Decodes a record.
-    ///
-    /// # Errors
-    /// As [`Change::decode`].
-    pub fn decode(key: Vec<u8>, value: Option<Vec<u8>>) -> Result<ChangelogRecord, DecodeError> {
-        let change = Change::decode(&key, value.as_deref())?;
-        Ok(ChangelogRecord { key, value, change })
-    }
-}
-
 /// Rows by family and key.
 pub(crate) type RowSet = BTreeMap<(Family, Vec<u8>), Vec<u8>>;
 

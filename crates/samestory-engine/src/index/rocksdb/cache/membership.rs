@@ -19,7 +19,6 @@ use crate::index::format::key::{Family, IdRow};
 use crate::index::read::rows::{Order, Span};
 use crate::index::read::view::View;
 use crate::index::rocksdb::{Opened, RocksReader};
-use crate::index::write_set::change::Change;
 use crate::index::write_set::pending::Pending;
 use crate::model::ArticleId;
 
@@ -70,25 +69,9 @@ impl MembershipFilter {
         let clusters = pending.rows.get(&Family::Clusters).into_iter().flatten();
         let clusters = clusters.filter(|(key, value)| value.is_some() && key::is_cluster(key));
         let clusters = clusters.map(|(key, _)| of_cluster(key));
-        self.insert_hashes(ids.chain(residences).chain(clusters));
-    }
-
-    /// Takes note of what these changes are about to write.
-    pub(crate) fn insert_changes<'c>(&self, changes: impl Iterator<Item = &'c Change>) {
-        self.insert_hashes(changes.filter_map(|change| match change {
-            Change::Document(document) => Some(of_id(document.id.as_str().as_bytes())),
-            Change::Residence(residence) => Some(of_id(residence.id.as_str().as_bytes())),
-            Change::Cluster(cluster) => {
-                Some(of_cluster(&key::cluster(cluster.id.language, cluster.id.number)))
-            }
-            _ => None,
-        }));
-    }
-
-    fn insert_hashes(&self, hashes: impl Iterator<Item = u64>) {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let State { complete, next, .. } = &mut *state;
-        for hash in hashes {
+        for hash in ids.chain(residences).chain(clusters) {
             complete.iter_mut().chain(next.iter_mut()).for_each(|filter| insert(filter, hash));
         }
     }
@@ -236,8 +219,8 @@ impl Opened {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::Store;
     use crate::index::rocksdb::maintenance::upkeep::tests::{document, empty_store};
+    use crate::index::{Change, Store};
     use crate::model::Lang;
 
     fn id(number: u64) -> ArticleId {

@@ -32,10 +32,6 @@ use crate::model::{DocumentNumber, Lang};
 const FAN: usize = 4;
 /// From this many segments on, merging comes before freezing.
 const MANY: usize = 48;
-/// Room for the postings of a document: few have more.
-const POSTINGS: usize = 40;
-/// Bytes to read ahead of the documents that are being posted: their blocks have two kilobytes, and each would be a system call.
-const READAHEAD: usize = 1 << 20;
 /// Documents between two progress reports.
 const STEP: u64 = 1000;
 
@@ -410,11 +406,6 @@ impl Upkeep {
             }
         }
         self.finish(reader)?;
-        self.delete_replaced(reader)
-    }
-
-    /// Deletes the files of segments that have been replaced, once that is durable.
-    pub(crate) fn delete_replaced(&mut self, reader: &RocksReader) -> Result<(), StoreError> {
         self.doomed = reader.0.delete(std::mem::take(&mut self.doomed))?;
         Ok(())
     }
@@ -681,9 +672,6 @@ impl RocksReader {
             true => self.documents_of(language)?,
             false => 0,
         };
-        // A list that grows is copied several times.
-        let most = limit.saturating_add(4 * POSTINGS).min((of as usize).saturating_mul(POSTINGS));
-        let room = || Vec::with_capacity(most);
         let interrupted = || opened.unusable("rebuilding its postings was interrupted".into());
         let stop = AtomicBool::new(false);
         let removed = table.removed.clone();
@@ -717,7 +705,7 @@ impl RocksReader {
             let read = (|| {
                 let (mut left, mut done) = (Vec::new(), 0);
                 for (first, to) in ranges {
-                    let (mut from, mut postings, mut documents, mut outcome) = (first, room(), 0, Ok(()));
+                    let (mut from, mut postings, mut documents, mut outcome) = (first, Vec::new(), 0, Ok(()));
                     let mut post = |number: u64, value: &[u8]| -> Result<(), StoreError> {
                         done += 1;
                         if done % STEP == 0
@@ -731,8 +719,8 @@ impl RocksReader {
                             return Ok(());
                         }
                         if postings.len() >= limit {
-                            let part = std::mem::replace(&mut postings, room());
-                            let part = (from, number, part, std::mem::take(&mut documents));
+                            let part =
+                                (from, number, std::mem::take(&mut postings), std::mem::take(&mut documents));
                             full.send(part).map_err(|_| interrupted())?;
                             from = number;
                         }
@@ -750,10 +738,8 @@ impl RocksReader {
                         from: key::number(DocumentNumber(first)).to_vec(),
                         to: to.map(|to| key::number(DocumentNumber(to)).to_vec()),
                     };
-                    let mut reading = ReadOptions::default();
-                    reading.set_readahead_size(READAHEAD);
                     let scanned = opened.scan_rows(
-                        reading,
+                        ReadOptions::default(),
                         Family::Documents(language),
                         &span,
                         Order::Ascending,
